@@ -3,8 +3,8 @@
     python -m tests.dependency_ranges            # both, about half an hour
     python -m tests.dependency_ranges lowest     # a folder .venv-lowest is made, and kept
 
-Not part of CI. The lowest versions are those of direct dependencies; what these need in turn, and the
-tools of development, are pip's choice. PyTorch keeps its lowest version in both: newer builds may
+Not part of CI. The lowest versions are those of direct dependencies; what these need in turn, and
+the tools of development are pip's choice. PyTorch keeps its lowest version in both: newer builds may
 bring packages for GPUs.
 """
 
@@ -47,10 +47,9 @@ def test_with(which: str) -> int:
     wanted = lowest if which == "lowest" else [one for one in lowest if one.startswith("torch==")]
     constraints = folder / "constraints.txt"
     constraints.write_text("\n".join(wanted) + "\n")
+    package = f".[{','.join(('dev', *EXTRAS))}]"
     install = [python, "-m", "pip", "install", "--quiet", "--constraint", constraints]
-    subprocess.run(
-        [*install, "--editable", f".[{','.join(('dev', *EXTRAS))}]"], cwd=ROOT, check=True
-    )
+    subprocess.run([*install, "--editable", package], cwd=ROOT, check=True)
     return subprocess.run(
         [python, "-m", "pytest", "--numprocesses", "auto", "-m", "not slow"], cwd=ROOT
     ).returncode

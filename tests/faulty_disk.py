@@ -20,7 +20,7 @@ from safetensors import SafetensorError
 
 KILLED = 137
 # Where `save_file` of safetensors is known by name; it writes from Rust.
-SAVING = ("checksums", "model.checkpoint", "training.checkpoints")
+SAVING = ("checksums",)
 CODES = {"sync": errno.EIO, "rename": errno.EIO}
 
 

@@ -617,9 +617,6 @@ class FinetuneConfig(DatasetSettings, NetworkSettings, MachineSettings):
     )  # fmt: skip
     freeze: bool = setting(False, "Train only the head.", panel="Model")
     epochs: int = setting(5, "Passes over the training rows.", minimum=1, maximum=100_000)
-    minutes: float | None = setting(
-        None, "Time limit: train fewer epochs if more would take longer.", above=0, maximum=525_600
-    )
     batch_size: int = setting(16, "The batch size, in texts.", minimum=1, maximum=1_048_576)
     learning_rate: float = setting(3e-4, "The highest learning rate.", above=0, maximum=10)
     schedule: Literal["linear", "constant"] = setting(

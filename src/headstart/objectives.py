@@ -3,7 +3,9 @@
 A new objective is a class and a line in `OBJECTIVES`; its name is a choice of `--objective`.
 """
 
+import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
@@ -100,6 +102,16 @@ class Objective(ABC):
     def loss(self, model: nn.Module, batch: Batch) -> Loss:
         """Compute the summed loss of a batch. The model is only called, so it may be wrapped."""
         return Loss(batch.run(model).tokens, batch.targets.numel())
+
+    def metrics(self, losses: Sequence[Loss]) -> dict[str, float]:
+        """Return the held-out metrics of several batches: "loss", the parts, the perplexity."""
+        loss = sum(float(one.total) for one in losses) / sum(one.targets for one in losses)
+        parts = {}
+        for name in losses[0].parts:
+            values, counts = zip(*(one.parts[name] for one in losses), strict=True)
+            parts[name] = sum(values) / sum(counts)
+        token_loss = parts.get("masked_tokens", loss)
+        return {"loss": loss, "perplexity": math.exp(min(token_loss, 50)), **parts}
 
 
 class Causal(Objective):

@@ -20,7 +20,7 @@ def test_the_time_left_counts_only_what_was_done_since_the_bar_began(monkeypatch
 
 
 def test_a_resumed_training_says_where_it_goes_on(capsys):
-    plan = {"steps": 200, "tokens": 9, "epochs": 1.0, "corpus_tokens": 9, "peak_memory_bytes": 1}
+    plan = {"steps": 200, "tokens": 9, "epochs": 1.0, "corpus_tokens": 9}
     plan |= {"parameters": 5, "threads": 1, "precision": "fp32", "seconds": None}
     TrainDisplay().on_start(SimpleNamespace(plan=plan, task=None), 100)
     assert "resumed at step 100 of 200" in capsys.readouterr().err

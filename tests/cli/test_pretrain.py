@@ -35,7 +35,6 @@ def test_a_dry_run_shows_the_plan_and_writes_nothing(corpus, headstart_json, tmp
     assert plan["steps"] >= 1
     assert plan["seconds"] > 0
     assert plan["threads"] == 1
-    assert plan["peak_memory_bytes"] > 16 * plan["parameters"]
     assert not out.exists()
 
 
@@ -102,17 +101,16 @@ def test_a_finished_run_without_checkpoints_is_not_trained_again(causal, headsta
         assert (tmp_path / "run" / name).read_bytes() == (causal / name).read_bytes()
 
 
-def test_a_config_file_repeats_a_run_with_its_duplicates_noted_and_tracked(
+def test_a_config_file_repeats_a_run_with_its_duplicates_noted(
     corpus, headstart, headstart_json, tmp_path
 ):
     text = corpus.read_text()
     (tmp_path / "twice.txt").write_text(text + text)
-    arguments = [tmp_path / "twice.txt", *OPTIONS, "--tokens", "0.0015M", "--track", "tensorboard"]
+    arguments = [tmp_path / "twice.txt", *OPTIONS, "--tokens", "0.0015M"]
     out = tmp_path / "one"
     first = headstart("pretrain", *arguments, "--resume", "--out", out)  # nothing there: it starts
     assert first.returncode == 0, first.stderr
     assert "note:" in first.stderr
-    assert list((out / "tensorboard").iterdir())
     again = headstart_json("pretrain", "--config", out / "config.toml", "--out", tmp_path / "two")
     assert again["held_out"] == json.loads((out / "summary.json").read_text())["held_out"]
     refused = headstart("pretrain", "--resume", "--out", out, "--tokens", "1M")

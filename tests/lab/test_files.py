@@ -30,12 +30,6 @@ def test_a_folder_gives_train_and_validation(lab):
     assert splits.test is None
 
 
-def test_a_test_part_elsewhere_can_be_named(lab, write):
-    write("other/test.label", "0\n")
-    test = write("other/test.review.spm", "▁fin\n")
-    assert read_dataset(lab, test=test).test.texts == ["fin"]
-
-
 def test_as_a_corpus_only_the_training_part_is_read(lab):
     assert len(list(read_corpus(lab))) == 4
 

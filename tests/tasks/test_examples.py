@@ -202,10 +202,10 @@ def test_tasks_that_score_tokens_reject_pooling(tmp_path, task):
     assert Classification(("a", "b")).head(preset("small"), "max").pooling == "max"
 
 
-@pytest.mark.parametrize(("objective", "used"), [("causal", "last"), ("masked", "mean")])
-def test_a_stock_head_with_another_pooling_is_rejected(tmp_path, objective, used):
+@pytest.mark.parametrize("objective", ["causal", "masked"])
+def test_a_stock_head_with_another_pooling_is_rejected(tmp_path, objective):
     settings = config(objective=objective, pooling="max", head="stock", epochs=1)
-    with pytest.raises(HeadstartError, match=f"stock head pools with {used}") as error:
+    with pytest.raises(HeadstartError, match="stock head cannot pool with max") as error:
         finetune(settings, tmp_path / "run", splits=splits())
     assert "--head stock" in error.value.fix
     assert not (tmp_path / "run" / "model.safetensors").exists()

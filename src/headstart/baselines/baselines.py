@@ -39,9 +39,9 @@ from headstart.tasks import find_task
 from headstart.tasks.classification import MultiLabel
 from headstart.tasks.task import Task
 from headstart.training.callbacks import Callback, Callbacks
-from headstart.training.finetune import finetune
+from headstart.training.finetune import TASK_LIMITS, finetune
 from headstart.training.initialization import read_splits
-from headstart.training.run_files import TASK_LIMITS, start_config
+from headstart.training.run_files import start_config
 
 MAX_CHARACTERS = 2_000_000  # of training text that a linear model fits in seconds
 EVALUATED = 5  # times as many characters are predicted

@@ -31,7 +31,6 @@ def doctor(
         print_json({"machine": facts, "choices": choices, "cache": cache})
         return
     machine = facts | {
-        "instruction_sets": ", ".join(facts["instruction_sets"]) or "none of the relevant ones",
         "memory_bytes": f"{facts['memory_bytes'] / 1e9:.1f} GB",
         "free_memory_bytes": f"{facts['free_memory_bytes'] / 1e9:.1f} GB",
         "accelerators": ", ".join(facts["accelerators"]) or "none",

@@ -32,9 +32,6 @@ Json = Annotated[bool, option("--json", help="Print one JSON document and nothin
 Debug = Annotated[bool, option("--debug", help="Show the traceback of an error.", panel="Advanced")]
 Resume = Annotated[bool, option("--resume", help="Continue the run in --out.")]
 DryRun = Annotated[bool, option("--dry-run", help="Show the plan and stop.")]
-Track = Annotated[
-    list[str] | None, option("--track", help="Also write the metrics for: tensorboard.")
-]
 Baselines = Annotated[
     bool,
     option(

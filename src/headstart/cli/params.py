@@ -61,7 +61,7 @@ def params(
 
 
 def print_counts(document: dict[str, Any]) -> None:
-    """Print the parts, the totals, what training takes and, if asked for, common mistakes."""
+    """Print the parts, the totals and, if asked for, common mistakes."""
     from headstart.model.counts import SYMBOLS
 
     write(
@@ -91,20 +91,6 @@ def print_counts(document: dict[str, Any]) -> None:
     formulas = "".join(row["formula"] for row in document["parts"])
     used = " · ".join(f"{symbol} {name}" for symbol, name in SYMBOLS.items() if symbol in formulas)
     write("[dim]{used}; the base's shares are of language modelling[/]", used=used)
-    write("\n[bold]Memory to train it[/] (fp32, Adam), without activations:")
-    for head, memory in document["training_memory_bytes"].items():
-        write(
-            "  {head}: {total:,.0f} MB = weights {weights:,.0f} + gradients {gradients:,.0f} + "
-            "optimizer {optimizer:,.0f}",
-            head=head_name(head),
-            **{name: size / 1e6 for name, size in memory.items()},
-        )
-    write(
-        "[bold]Multiplications per token[/] in language modelling: layers {layers:,} + output "
-        "layer {output_layer:,} ([bold]{output_share:.0%}[/]), and {per_token_attended:,} more "
-        "for every token attended to",
-        **document["multiplications_per_token"],
-    )
     if "common_mistakes" in document:
         write("\n[bold]Common mistakes[/]")
     for one in document.get("common_mistakes", []):

@@ -28,7 +28,6 @@ from headstart.cli.options import (
     DryRun,
     Json,
     Resume,
-    Track,
     from_config,
     option,
     with_task,
@@ -36,7 +35,7 @@ from headstart.cli.options import (
 from headstart.config import Config, FinetuneConfig, PretrainConfig, is_run, pin_base
 from headstart.errors import HeadstartError
 from headstart.evaluation import metric_name
-from headstart.training.callbacks import Callback, find_trackers
+from headstart.training.callbacks import Callback
 
 FORMATS = {  # other metrics are shares
     "perplexity": ",.1f",
@@ -66,7 +65,6 @@ def pretrain(
     processes: Annotated[
         int, option(help="Processes of this machine that share the training.", min=1, max=512)
     ] = 1,
-    track: Track = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -77,16 +75,15 @@ def pretrain(
     config, resume = make_config(PretrainConfig, given, out, resume=resume, source="corpus")
     from headstart.training.initialization import base_objective
     from headstart.training.pretrain import pretrain as train
-    from headstart.training.processes import find_processes, launch, reported_once
+    from headstart.training.processes import Processes, launch, reported_once
 
-    running = find_processes()
+    running = Processes()
     if processes > 1 and running.count == 1:
         raise typer.Exit(launch(processes, sys.argv[1:]))
     if config.base is not None and "objective" not in given and not resume:
         config = config.replace(objective=base_objective(config.base))
     with TrainDisplay() as display, resumable("pretrain", out), reported_once():
-        callbacks = [display, *find_trackers(track or [])]
-        run = train(config, out, resume=resume, callbacks=callbacks, dry_run=dry_run)
+        run = train(config, out, resume=resume, callbacks=[display], dry_run=dry_run)
     if not running.first:
         return
     summary = run.summary
@@ -115,7 +112,6 @@ def finetune(
     ),
     resume: Resume = False,
     dry_run: DryRun = False,
-    track: Track = None,
     baselines: Baselines = True,
     json: Json = False,
     debug: Debug = False,
@@ -136,12 +132,11 @@ def finetune(
     from headstart.training.finetune import finetune as train
 
     with TrainDisplay("texts", 1) as display, resumable("finetune", out):
-        callbacks = [display, *find_trackers(track or [])]
         if dry_run:
-            plan = train(config, out, resume=resume, callbacks=callbacks, dry_run=True).plan
+            plan = train(config, out, resume=resume, callbacks=[display], dry_run=True).plan
             print_plan(plan, json=json)
             return
-        run = finetune_arm(config, out, resume=resume, callbacks=callbacks)
+        run = finetune_arm(config, out, resume=resume, callbacks=[display])
     summary = run.summary
     compared = find_baselines(out, run) if baselines else []
     if json:
@@ -186,13 +181,13 @@ def make_config(
 @contextmanager
 def resumable(command: str, out: Path) -> Iterator[None]:
     """Print how to resume a training that was stopped; it has saved itself."""
-    from headstart.training.processes import find_processes
+    from headstart.training.processes import Processes
     from headstart.training.trainer import Interrupted
 
     try:
         yield
     except Interrupted as stopped:
-        if find_processes().first:
+        if Processes().first:
             messages().print(
                 f"stopped and saved at step {stopped.step:,}; resume with: "
                 f"headstart {command} --resume --out {out}",
@@ -214,8 +209,7 @@ def plan_text(plan: dict[str, Any]) -> str:
     if "corpus_tokens" in plan:
         what = (
             f"{counted(plan['steps'], 'step')}, {plan['tokens']:,} tokens "
-            f"({plan['epochs']:.2f} epochs of {plan['corpus_tokens']:,}); about "
-            f"{plan['peak_memory_bytes'] / 1e9:.1f} GB of memory"
+            f"({plan['epochs']:.2f} epochs of {plan['corpus_tokens']:,})"
         )
     else:
         labels = ", ".join(plan["labels"][:8]) + (", …" if len(plan["labels"]) > 8 else "")
@@ -269,7 +263,7 @@ class TrainDisplay(Display, Callback):
 
     def on_evaluation(self, state: Any) -> None:
         row = state.history[-1]
-        place = f"epoch {state.evaluations}" if self._has_epochs else f"step {state.step:,}"
+        place = f"epoch {len(state.history)}" if self._has_epochs else f"step {state.step:,}"
         words = [place, f"train loss {row['train_loss']:.4f}", f"held-out loss {row['loss']:.4f}"]
         for name, value in _metrics(row).items():
             words.append(f"{metric_name(name)} {value:{FORMATS.get(name, '.1%')}}")

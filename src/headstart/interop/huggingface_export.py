@@ -306,7 +306,7 @@ def with_stock_head(run: NetworkRun) -> NetworkRun:
     base, own = run.model.base.config, run.model.head_config
     if not isinstance(own, ClassificationConfig) or own.stock:
         return run
-    if own == stock_head(own, base, chosen_pooling=True):
+    if own == stock_head(own, base):
         return run
     if not is_run(run.folder):
         raise HeadstartError(

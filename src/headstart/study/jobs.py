@@ -392,7 +392,7 @@ class _Epochs(Callback):
     def on_evaluation(self, state: TrainState) -> None:
         if (report := self.context.report) is not None:
             value = state.metrics[self.context.task.metric]
-            report(self.context.job, "epoch", state.evaluations, value)
+            report(self.context.job, "epoch", len(state.history), value)
 
 
 # Linear models

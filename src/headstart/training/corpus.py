@@ -139,14 +139,6 @@ def open_corpus(config: PretrainConfig) -> Corpus:
     return corpus.without(held_out).with_task_text(task.texts(parts.train))
 
 
-def corpus_warnings(config: PretrainConfig, callback: Callback) -> list[str]:
-    """Return what `headstart inspect` would warn of."""
-    from headstart.data.inspect import inspect_data
-
-    stage = callback.stage("inspecting the corpus")
-    return list(inspect_data(None, open_corpus(config), progress=stage).warnings)
-
-
 def find_tokenizer(config: PretrainConfig, corpus: Corpus, callback: Callback) -> Tokenizer:
     """Load the given tokenizer or the base's, or train one on the corpus and cache it."""
     if config.tokenizer:

@@ -23,7 +23,6 @@ from headstart.arms import arm_label, find_arm
 from headstart.evaluation import metric_name
 from headstart.evaluation.metrics import Interval, classification_metrics
 from headstart.files import replacing, write_text
-from headstart.lab import PRESET
 from headstart.study.analysis import Analysis, Series
 from headstart.study.report.charts import (
     COLOURS,
@@ -119,7 +118,7 @@ def _page(
         advice=report.recommendation,
         verdict=report.verdict,
         figures=figures,
-        is_lab=any(n["preset"] == PRESET for n in results.about["parameters"].values()),
+        is_lab=any(n["preset"] == "lab" for n in results.about["parameters"].values()),
         has_classes=results.has_classes,
         test_rows=len(results.rows),
         most=labels_name(analysis.most),
