@@ -3,8 +3,8 @@
 import pytest
 
 from headstart.data.corpus import read_corpus
-from headstart.data.read import read_dataset
 from headstart.data.readers import join_tokens
+from headstart.data.splits import read_dataset
 from headstart.errors import HeadstartError
 
 
