@@ -156,7 +156,7 @@ def with_progress(
     texts: Iterable[TextT], progress: ProgressCallback | None = None
 ) -> Iterator[TextT]:
     """Yield texts; after each, report their bytes so far and, where it is known, the total."""
-    done, size = 0, texts.size if isinstance(texts, Corpus) else None
+    done, size = 0, getattr(texts, "size", None)
     for text in texts:
         yield text
         if progress is not None:

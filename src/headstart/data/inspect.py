@@ -159,7 +159,7 @@ def _look_at(
         }
         inspection.overlaps.append(overlap)
     shares = list(PERCENTILES.values())
-    values = np.percentile(lengths, shares, method="nearest") if lengths else []
+    values: Any = np.percentile(lengths, shares, method="nearest") if lengths else []
     report = {
         "name": name,
         "documents": len(lengths),

@@ -433,9 +433,7 @@ def _json_row(number: int, line: str, encoding: str) -> Row:
 def _open_json(source: Source, encoding: str) -> Table:
     document = _load_json(source, encoding)
     if not isinstance(document, list):
-        raise HeadstartError(
-            "the file does not hold a list of objects", where=source.name, fix=FORM
-        )
+        raise HeadstartError("this is not a list of objects", where=source.name, fix=FORM)
 
     def records(label: str | None, only: Sequence[str]) -> Iterator[Row]:
         return (_object_row(number, item) for number, item in enumerate(document, start=1))

@@ -195,8 +195,8 @@ def _read_part(
             spellings[label] |= written
     used = [row for row in rows if row.problem is None]
     if not used:
-        names = ", ".join(source.name for source in sources)
-        raise HeadstartError("there is no row with text in it", where=names, fix="add rows")
+        where = ", ".join(source.name for source in sources)
+        raise HeadstartError("there is no row with text in it", where=where, fix="add rows")
     files = [row.file for row in used]
     place: dict[str, Any] = {
         "rows": [row.number for row in used],
