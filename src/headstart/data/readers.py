@@ -485,9 +485,11 @@ def _open_squad(source: Source, encoding: str) -> Table:
         for number, (paragraph, entry) in enumerate(entries, start=1):
             cells: dict[str, Any] = {}
             try:
-                name = str(number if entry.get("id") is None else entry["id"])
-                cells = {"id": name, "question": entry.get("question")}
-                cells["context"] = paragraph.get("context")
+                cells = {
+                    "id": str(number if entry.get("id") is None else entry["id"]),
+                    "question": entry.get("question"),
+                    "context": paragraph.get("context"),
+                }
                 yield Row(number, cells, label=_read_answers(cells["context"], entry, label))
             except HeadstartError as problem:
                 yield Row(number, cells, problem)
