@@ -48,7 +48,8 @@ def test_texts_in_the_corpus_are_counted_and_held_out_ones_are_not_in_it(write):
     assert overlap(inspection, "validation", "corpus")["counts"]["inside"] == 0
     inspection = inspect_data(splits, corpus.without([LONG, "c"]))
     assert not any(overlap(inspection, "test", "corpus")["counts"].values())
-    assert inspection.parts[-1]["dropped"] == {"held-out": 2}
+    corpus_report = inspection.parts[-1]
+    assert (corpus_report["dropped"], corpus_report["labels"]) == ({"held-out": 2}, None)
 
 
 def test_what_a_person_should_know_is_a_warning(write):

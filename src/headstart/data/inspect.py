@@ -166,7 +166,7 @@ def _look_at(
         "tokens": sum(lengths),
         "percentiles": dict(zip(PERCENTILES, map(int, values), strict=False)),
         "duplicates": duplicates,
-        "labels": {},
+        "labels": None,  # of a corpus
         "labelled": 0,
     }
     inspection.parts.append(report)
