@@ -48,5 +48,5 @@ def test_fewer_labels_than_texts_are_an_error(lab):
 
 def test_missing_labels_are_an_error(lab):
     (lab / "valid.label").unlink()
-    with pytest.raises(HeadstartError, match=r"no valid\.label"):
+    with pytest.raises(HeadstartError, match=r"no file .*valid\.label"):
         read_dataset(lab)

@@ -32,6 +32,7 @@ from headstart.data.sources import (
     check_text,
     find_classes,
     find_kind,
+    find_source,
     storable,
     too_long,
 )
@@ -628,12 +629,12 @@ def _open_lab(source: Source, encoding: str) -> Table:
     """The lab's files: a line is the tokens of a text; a file with its labels lies next to it."""
     lines = Lines(source, encoding)
     labels = source.path.with_name(f"{source.path.name.split('.')[0]}.label")
-    names = ["text", "label"] if labels.is_file() else ["text"]
+    names = ["text", "label"]
 
     def records(label: str | None, only: Sequence[str]) -> Iterator[Row]:
         columns: list[Lines] = [lines]
         if label is not None:
-            columns.append(Lines(Source(str(labels), "text", labels), encoding))
+            columns.append(Lines(find_source(labels, "text"), encoding))
         for number, values in enumerate(zip_longest(*columns), start=1):
             if None in values:
                 raise HeadstartError(
