@@ -37,7 +37,7 @@ from headstart.config import FinetuneConfig, PretrainConfig
 from headstart.data.corpus import read_corpus
 from headstart.data.dataset import Dataset, Splits
 from headstart.data.overlap import text_key
-from headstart.data.read import read_dataset
+from headstart.data.splits import read_dataset
 from headstart.folds import make_folds
 from headstart.run import read_summary
 from headstart.training.finetune import finetune

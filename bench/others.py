@@ -93,8 +93,7 @@ def measure(base: str | None, labels: str, seed: int, threads: int) -> dict[str,
     import numpy as np
 
     from headstart.data.dataset import Splits
-    from headstart.data.read import read_dataset
-    from headstart.data.splits import take_budget
+    from headstart.data.splits import read_dataset, take_budget
 
     parts = read_dataset("rotten-tomatoes")
     assert parts.test is not None

@@ -31,8 +31,7 @@ from headstart.baselines.linear import CooccurrenceClassifier, TfidfClassifier
 from headstart.config import FinetuneConfig, PretrainConfig
 from headstart.data.corpus import read_corpus
 from headstart.data.dataset import Splits
-from headstart.data.read import read_dataset
-from headstart.data.splits import take_budget
+from headstart.data.splits import read_dataset, take_budget
 from headstart.run import NetworkRun, read_summary
 from headstart.training.corpus import prepare_corpus
 from headstart.training.finetune import finetune

@@ -4,8 +4,8 @@
     python -m tests.dependency_ranges lowest     # a folder .venv-lowest is made, and kept
 
 Not part of CI. The lowest versions are those of direct dependencies; what these need in turn, and
-the tools of development are pip's choice. PyTorch keeps its lowest version in both: newer builds may
-bring packages for GPUs.
+the tools of development are pip's choice. PyTorch keeps its lowest version in both: newer builds
+may bring packages for GPUs.
 """
 
 import argparse

@@ -237,7 +237,7 @@ def options_of(config: type[Config]) -> str:
 
 OPTIONS = {
     "inspect": "corpus validation test text-column second-column label-column encoding documents "
-    "tokenizer length split-seed task",
+    "tokenizer split-seed task",
     "predict": "input output text-column second-column encoding",
     "evaluate": "text-column label-column",
     "finetune": options_of(FinetuneConfig),

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from headstart.config import PretrainConfig
-from headstart.data.batches import TokenSource
-from headstart.data.token_store import TokenStore, store_corpus
+from headstart.data.batches import TokenSource, TokenStore, store_corpus
 from headstart.model.model import build_model
 from headstart.objectives import OBJECTIVES
 from headstart.training.callbacks import MetricsFile

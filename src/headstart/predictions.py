@@ -18,9 +18,8 @@ from pyarrow.parquet import ParquetWriter
 
 from headstart.data.columns import ReadOptions
 from headstart.data.dataset import LABELS_MARK, as_text, batched
-from headstart.data.readers import Row, Rows, ends_in_tags, open_rows
-from headstart.data.sources import find_kind, find_source
-from headstart.data.stream import check_text, storable
+from headstart.data.readers import Row, Rows, open_rows
+from headstart.data.sources import check_text, find_kind, find_source, storable
 from headstart.data.words import split_words
 from headstart.errors import HeadstartError
 from headstart.files import check_file, escape_formula
@@ -107,7 +106,7 @@ def input_columns(task: Task[Any], given: Any) -> dict[str, Any]:
 def open_inputs(task: Task[Any], source: str | Path, options: ReadOptions) -> Rows:
     """Open a file to predict on.
 
-    A file for tagging is CoNLL if its name or its content says so, otherwise texts. One for spans
+    A file for tagging is texts if its name says so, otherwise CoNLL. One for spans
     is SQuAD's JSON, otherwise a table with a question and a context in each row.
     """
     path = Path(source).expanduser()
@@ -118,7 +117,7 @@ def open_inputs(task: Task[Any], source: str | Path, options: ReadOptions) -> Ro
     elif task.name == "spans":
         question, context = options.text_column or "question", options.second_column or "context"
         options = replace(options, text_column=question, second_column=context)
-    elif task.name == "tagging" and _has_tags(path, kind, options.encoding, task.labels):
+    elif task.name == "tagging" and kind is None and path.is_file():
         read_as = "conll"
     pairs = task.texts_per_row == 2
     return open_rows(find_source(source, read_as), options, pairs=pairs, all_columns=True)
@@ -131,12 +130,6 @@ def input_chunks(rows: Rows) -> Iterator[list[Row]]:
         return len(as_text(row.text))
 
     return batched(rows, size, most=CHUNK_CHARACTERS, count=CHUNK_ROWS)
-
-
-def _has_tags(path: Path, kind: str | None, encoding: str, tags: Sequence[str]) -> bool:
-    if kind not in ("text", None) or not path.is_file():
-        return False
-    return ends_in_tags(find_source(path, "conll"), encoding, tags)
 
 
 def write_predictions(

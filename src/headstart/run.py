@@ -266,8 +266,7 @@ class Run(ABC):
                 del summary["bad"][BAD_ROWS_SHOWN:]
                 summary["cut_rows"] += cut
                 if progress is not None:
-                    total = round(summary["rows"] / rows.share) if rows.share else None
-                    progress(summary["rows"], total)
+                    progress(summary["rows"], None)
             if not summary["rows"]:
                 raise HeadstartError("the file holds no rows", where=source)
 

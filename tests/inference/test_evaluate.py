@@ -8,7 +8,7 @@ import torch
 
 from headstart.config import FinetuneConfig
 from headstart.data.dataset import Dataset
-from headstart.data.read import read_dataset
+from headstart.data.splits import read_dataset
 from headstart.errors import HeadstartError
 from headstart.run import ROWS, evaluation_rows
 from tests.labelled import dataset, write_csv

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from headstart.data.read import read_labelled
+from headstart.data.splits import read_labelled
 from headstart.errors import HeadstartError
 from headstart.run import NetworkRun
 from tests.labelled import write_squad

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from headstart.data.read import read_dataset
+from headstart.data.splits import read_dataset
 from headstart.errors import HeadstartError
 from headstart.run import NetworkRun
 from headstart.tasks.examples import run_network
@@ -119,7 +119,6 @@ def test_what_is_written_as_conll_can_be_read_as_conll(run, tmp_path):
     [
         ("a.csv", "id,text\n1,Ada saw.\n2,Oslo\n", [["Ada", "saw", "."], ["Oslo"]]),
         ("a.txt", "Ada saw.\nOslo\n", [["Ada", "saw", "."], ["Oslo"]]),
-        ("a.txt", "Ada B-PER\nsaw O\n\nOslo B-LOC\n", [["Ada", "saw"], ["Oslo"]]),
         ("a.CONLL", "Ada\nsaw\n\nOslo\n", [["Ada", "saw"], ["Oslo"]]),
     ],
 )

@@ -3,8 +3,8 @@
 import pytest
 
 from headstart.data.corpus import read_corpus
-from headstart.data.read import read_dataset
 from headstart.data.readers import join_tokens
+from headstart.data.splits import read_dataset
 from headstart.errors import HeadstartError
 
 
@@ -42,5 +42,5 @@ def test_fewer_labels_than_texts_are_an_error(lab):
 
 def test_missing_labels_are_an_error(lab):
     (lab / "valid.label").unlink()
-    with pytest.raises(HeadstartError, match=r"no valid\.label"):
+    with pytest.raises(HeadstartError, match=r"no file .*valid\.label"):
         read_dataset(lab)

@@ -3,7 +3,7 @@
 import pytest
 
 from headstart.config import PretrainConfig, StudyConfig
-from headstart.data import stream
+from headstart.data import sources
 from headstart.errors import HeadstartError
 from headstart.study.data import find_budgets, read_data
 from headstart.study.results import read_results
@@ -52,8 +52,8 @@ def test_corpus_texts_that_hold_rows_to_be_judged_are_dropped_and_counted(tmp_pa
 def test_the_dataset_is_read_once(tmp_path, monkeypatch):
     """A study's CSV was scanned four times."""
     config, passes = small_config(tmp_path, corpus=[]), []
-    real = stream.Lines.__iter__
-    monkeypatch.setattr(stream.Lines, "__iter__", lambda lines: passes.append(1) or real(lines))
+    real = sources.Lines.__iter__
+    monkeypatch.setattr(sources.Lines, "__iter__", lambda lines: passes.append(1) or real(lines))
     read(config)
     assert len(passes) == 1
 

@@ -7,7 +7,7 @@ import pytest
 
 from headstart.config import FinetuneConfig
 from headstart.data.dataset import Questions
-from headstart.data.read import read_labelled
+from headstart.data.splits import read_labelled
 from headstart.data.tokenizers import train_tokenizer
 from headstart.errors import HeadstartError
 from headstart.run import NetworkRun, evaluation_rows

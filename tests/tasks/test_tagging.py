@@ -5,7 +5,7 @@ import pytest
 
 from headstart.config import FinetuneConfig
 from headstart.data.dataset import Sentences
-from headstart.data.read import read_dataset
+from headstart.data.splits import read_dataset
 from headstart.data.tokenizers import train_tokenizer
 from headstart.errors import HeadstartError
 from headstart.run import NetworkRun, evaluation_rows
@@ -66,7 +66,7 @@ def test_tags_that_are_no_entities_are_scored_by_accuracy():
     ("content", "message"),
     [
         ("word\n\n", "a word and its tag were expected"),
-        ("\n\n", "no rows"),
+        ("\n\n", "no row with text"),
         ("a O\n\nb O\n", "one class only"),
     ],
 )

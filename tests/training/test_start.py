@@ -7,7 +7,8 @@ import torch
 
 from headstart.config import FinetuneConfig, PretrainConfig
 from headstart.data.corpus import Corpus
-from headstart.data.read import read_dataset
+from headstart.data.splits import read_dataset
+from headstart.errors import HeadstartError
 from headstart.model.attention import attend
 from headstart.tasks.classification import Classification
 from headstart.training.callbacks import Callback
@@ -27,12 +28,16 @@ def started(tmp_path, objective, start):
     return initial_model(config, data, Callback()), data
 
 
-def test_a_folder_with_one_long_file_has_a_held_out_part(tmp_path):
+def test_a_folder_of_few_long_files_has_a_held_out_part_but_one_file_has_none(tmp_path):
     (tmp_path / "books").mkdir()
-    write_corpus(tmp_path / "books" / "0.txt", documents=60)
     config = small_config(tmp_path, corpus=[str(tmp_path / "books")], held_out=0.01)
+    write_corpus(tmp_path / "books" / "0.txt", documents=60, seed=0)
+    with pytest.raises(HeadstartError, match="too small") as error:
+        prepare_corpus(config)
+    assert "--documents line" in error.value.fix
+    write_corpus(tmp_path / "books" / "1.txt", documents=60, seed=1)
     data = prepare_corpus(config)
-    assert data.train.store.tokens > data.held_out.store.tokens > config.length
+    assert min(data.train.store.tokens, data.held_out.store.tokens) > config.length
 
 
 def test_tokens_with_the_same_neighbours_start_close_to_each_other(tmp_path):

@@ -19,7 +19,7 @@ COMMANDS = """
 import json, pathlib, sys, time
 if "inspect" in sys.argv or "--dry-run" in sys.argv:
     found = {"found": sys.argv[1:], "warnings": ["one note"], "parts": [], "overlaps": [],
-             "conflict_examples": {}, "odd_examples": {}, "unit": "words", "seconds": 60,
+             "unit": "words", "seconds": 60,
              "arms": ["scratch"], "seeds": [0], "folds": 1, "budgets": [20], "trainings": 2,
              "pretrain_steps": 0, "jobs": 1, "cuts": []}
     print(json.dumps(found))

@@ -80,7 +80,7 @@ def test_no_upload_is_parsed_in_the_process_of_the_server(client, monkeypatch):
         raise AssertionError("parsed here")
 
     monkeypatch.setattr("headstart.data.readers.json.loads", json.loads)
-    for name in ("open_table", "open_rows", "guess_task"):
+    for name in ("open_rows", "guess_task"):
         monkeypatch.setattr(preview, name, refuse)
     rows = json.dumps([{"text": "fine", "label": "good"}, {"text": "bad", "label": "poor"}])
     response = client.post("/api/studies", content=rows, headers={"x-file-name": "films.json"})

@@ -51,13 +51,10 @@ def inspect(
         Path | None,
         option(help="Count tokens of this tokenizer; by default words.", panel="Data"),
     ] = None,
-    length: Annotated[
-        int, option(min=1, help="Count the tokens beyond this length. Default: 512.", panel="Data")
-    ] = 512,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Look at data before training: sizes, labels, lengths, duplicates, overlap, odd characters.
+    """Look at data before training: sizes, labels, lengths, duplicates, overlap.
 
     headstart inspect reviews.csv --corpus my-text.txt
     """
@@ -89,7 +86,7 @@ def inspect(
         unlabelled = unlabelled.without(text for part in evaluated for text in part.groups)
     encoder = None if tokenizer is None else load_tokenizer(tokenizer)
     with progress_bar("inspecting", "MB", scale=1e6) as show:
-        found = inspect_data(splits, unlabelled, length=length, tokenizer=encoder, progress=show)
+        found = inspect_data(splits, unlabelled, tokenizer=encoder, progress=show)
     if json:
         print_json(asdict(found))
     else:
@@ -98,55 +95,39 @@ def inspect(
 
 def inspection_sections(found: Any) -> dict[str, Sequence[RenderableType]]:
     """Return what an inspection found, as titles with lines and tables."""
-    sizes = {part.name: _sizes(part, found.unit, found.length) for part in found.parts}
-    labelled = [part for part in found.parts if part.labels]
-    conflicts: list[RenderableType] = [
-        f"“{shortened(text)}”: {' / '.join(labels)}"
-        for text, labels in found.conflict_examples.items()
-    ]
-    odd_characters: list[RenderableType] = [
-        f"{kind}: {part.odd_characters[kind]:,} in {part.name}, such as “…{shortened(example)}…”"
-        for kind, example in found.odd_examples.items()
-        for part in found.parts
-        if kind in part.odd_characters
-    ]
+    sizes = {part["name"]: _sizes(part, found.unit) for part in found.parts}
+    labelled = [part for part in found.parts if part["labels"]]
     return {
         "Read": found.found,
         "Texts": [facts_table(sizes)],
         "Labels": [_labels(labelled)] if labelled else [],
         "The same text in two places": _overlaps(found.overlaps),
-        f"The same text with several labels: {found.conflicts:,} texts, such as": conflicts,
-        "Odd characters": odd_characters,
         "Warnings": [Text(f"! {one}", style="yellow") for one in found.warnings] or ["none"],
     }
 
 
-def _sizes(part: Any, unit: str, length: int) -> dict[str, int | str]:
+def _sizes(part: Any, unit: str) -> dict[str, int | str]:
     percentiles = {
-        f"{unit} per text, {words}": part.percentiles.get(name, 0)
+        f"{unit} per text, {words}": part["percentiles"].get(name, 0)
         for name, words in PERCENTILES.items()
     }
-    share = part.cut_tokens / max(1, part.tokens)
     return {
-        "texts": part.documents,
-        unit: part.tokens,
+        "texts": part["documents"],
+        unit: part["tokens"],
         **percentiles,
-        f"longer than {length:,} {unit}": part.cut_documents,
-        f"{unit} beyond that": f"{part.cut_tokens:,} ({share:.1%})",
-        "duplicates": part.duplicates,
-        "near-duplicates": part.near_duplicates,
+        "duplicates": part["duplicates"],
     }
 
 
 def _labels(parts: list[Any]) -> Table:
     """Make a table of the most frequent labels of the first part, with their shares."""
-    labels = parts[0].labels
+    labels = parts[0]["labels"]
     frequent = sorted(labels, key=lambda name: -labels[name])[:MOST_LABELS]
     table = facts_table(
         {
-            part.name: {
-                shortened(name): f"{count:,} ({count / max(1, part.labelled):.0%})"
-                for name, count in part.labels.items()
+            part["name"]: {
+                shortened(name): f"{count:,} ({count / max(1, part['labelled']):.0%})"
+                for name, count in part["labels"].items()
                 if name in frequent
             }
             for part in parts
@@ -161,13 +142,11 @@ def _overlaps(overlaps: list[Any]) -> list[RenderableType]:
     rows: list[dict[str, Any]] = []
     examples: list[RenderableType] = []
     for one in overlaps:
-        place = f"{one.part} texts in {one.other}"
-        rows.append({**one.counts, "": place, "of texts": one.texts})
-        for example in one.examples[:2]:
-            how = f"{example.similarity:.0%} similar" if example.kind == "similar" else example.kind
-            texts = [example.text, example.other] if example.kind == "similar" else [example.text]
-            examples.append(Text(f"{one.part} in {one.other}, {how}:", style="dim"))
-            examples += [f"  “{shortened(text)}”" for text in dict.fromkeys(texts)]
+        place = f"{one['part']} texts in {one['other']}"
+        rows.append({**one["counts"], "": place, "of texts": one["texts"]})
+        if one["examples"]:
+            examples.append(Text(f"{place}, such as:", style="dim"))
+        examples += [f"  “{shortened(text)}”" for text in one["examples"]]
     if not rows:
         return []
     return [record_table(rows, OVERLAP_COLUMNS), Text(OVERLAP_HELP, style="dim"), *examples]

@@ -179,7 +179,7 @@ def with_task(given: dict[str, Any]) -> dict[str, Any]:
     if "task" in given or not given.get("dataset"):
         return given
     from headstart.data.columns import ReadOptions
-    from headstart.data.read import guess_task
+    from headstart.data.splits import guess_task
 
     names = ("text_column", "second_column", "label_column", "encoding")
     options = ReadOptions(**{name: given[name] for name in names if given.get(name)})

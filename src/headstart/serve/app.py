@@ -32,7 +32,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from headstart.data.stream import check_text
+from headstart.data.sources import check_text
 from headstart.errors import HeadstartError, explain
 from headstart.explain import occlude
 from headstart.files import installed_version

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from headstart.config import Pooling
 from headstart.data.dataset import Part, Splits, short_label
-from headstart.data.read import read_dataset, read_labelled
+from headstart.data.splits import read_dataset, read_labelled
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import at_temperature, fit_temperature, log_loss
 from headstart.evaluation.metrics import RowScores
@@ -108,7 +108,7 @@ class Task(ABC, Generic[Rows]):
 
     @classmethod
     def read(cls, sources: Sequence[str], **how: Any) -> "Splits[Rows]":
-        """Read labelled files; `how` is what `data.read.read_dataset` takes."""
+        """Read labelled files; `how` is what `data.splits.read_dataset` takes."""
         return read_dataset(sources, task=cls.name, **how)
 
     def read_all(self, source: str, **how: Any) -> Rows:

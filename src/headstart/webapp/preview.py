@@ -13,10 +13,9 @@ from typing import Any
 from headstart.cli.console import print_json
 from headstart.cli.errors import run_guarded
 from headstart.data.columns import Columns, ReadOptions, choose_columns
-from headstart.data.read import FILE_KINDS, guess_task
-from headstart.data.readers import open_rows, open_table
-from headstart.data.sources import find_source
-from headstart.data.stream import storable
+from headstart.data.readers import FORMATS, open_rows
+from headstart.data.sources import find_source, storable
+from headstart.data.splits import FILE_KINDS, guess_task
 from headstart.errors import HeadstartError
 
 ROWS, COLUMNS, CHARACTERS = 5, 12, 160  # that are shown
@@ -28,7 +27,7 @@ def preview(path: Path) -> dict[str, Any]:
     """Return the columns of a file, its first rows, and what the reader guesses."""
     task, _ = guess_task([path])
     source = find_source(path, FILE_KINDS.get(task))
-    table = open_table(source)
+    table = FORMATS[source.kind](source, "utf-8")
     found, options = Columns(), ReadOptions()
     if task not in FILE_KINDS:
         try:

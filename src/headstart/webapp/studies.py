@@ -21,8 +21,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from headstart.data.sources import TABLES, check_kind, find_source
-from headstart.data.stream import open_unzipped
+from headstart.data.sources import TABLES, check_kind, find_source, open_unzipped
 from headstart.errors import HeadstartError
 from headstart.files import check_folder, read_object, user_folder, write_text
 from headstart.webapp.jobs import Job
@@ -195,7 +194,7 @@ async def save_upload(stream: AsyncIterator[bytes], path: Path) -> None:
 def check_size(path: Path, most: int) -> None:
     """Reject a file that is empty, or longer than `most` bytes when it is decompressed."""
     size = 0
-    with open_unzipped(replace(find_source(path), name=path.name)) as (_, file):
+    with open_unzipped(replace(find_source(path), name=path.name)) as file:
         while block := file.read(BLOCK):
             size += len(block)
             if size > most:
