@@ -6,7 +6,6 @@ import random
 from dataclasses import replace
 
 import numpy as np
-import pyarrow.parquet as parquet
 import pytest
 
 from headstart.data.dataset import Dataset
@@ -101,9 +100,6 @@ def test_labels_with_spaces_stay_apart(run, tmp_path):
     with (tmp_path / "out.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["labels"] for row in rows] == ["big cat|dog|small bird", ""]
-    spaced.predict_file(tmp_path / "in.csv", tmp_path / "out.parquet")
-    table = parquet.read_table(tmp_path / "out.parquet")
-    assert table["labels"].to_pylist() == ["big cat|dog|small bird", ""]
 
 
 def test_the_classifier_of_one_class_per_text_rejects_it(run):

@@ -60,7 +60,7 @@ def predict(
     output: Annotated[
         Path | None,
         option(
-            help="The file to write; its suffix is the format: .csv, .jsonl, .parquet, … "
+            help="The file to write; its suffix is the format: .csv, .jsonl or .conll. "
             "It has the columns of the input and "
             "those of the predictions: label, probabilities, …; one that the input has already is "
             "called predicted_label, predicted_…"
@@ -75,7 +75,7 @@ def predict(
     """Predict labels with their probabilities, tags of words, or answers in a text.
 
     headstart predict RUN "a fine film"
-    headstart predict RUN --input reviews.csv --output predictions.parquet
+    headstart predict RUN --input reviews.csv --output predictions.csv
     headstart predict RUN "Who lives here?" "In 1970, Ada lived here."
     headstart predict RUN --input sentences.conll --output tagged.conll
     """

@@ -65,7 +65,7 @@ class Classification(Task[Dataset]):
 
     name: ClassVar[str] = "classification"
     prediction_fields: ClassVar[tuple[str, ...]] = ("label", "probability", "probabilities")
-    file_suffixes: ClassVar[tuple[str, ...]] = (".csv", ".jsonl", ".parquet")
+    file_suffixes: ClassVar[tuple[str, ...]] = (".csv", ".jsonl")
     whole_texts: ClassVar[bool] = True
     has_temperature: ClassVar[bool] = True
     metric_names: ClassVar[tuple[str, ...]] = ("accuracy", "macro_f1")

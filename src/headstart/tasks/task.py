@@ -25,7 +25,7 @@ from headstart.tasks.examples import Examples, LabelledBatch, Output, TextEncodi
 
 MAX_CELLS = 20_000_000  # rows × classes for which a macro average has an interval
 Rows = TypeVar("Rows", bound=Part)  # labelled rows: training, validation or test
-Prediction = dict[str, Any]  # plain values: JSON, CSV, Parquet, HTTP and the page use them
+Prediction = dict[str, Any]  # plain values: JSON, CSV, HTTP and the page use them
 
 
 class Task(ABC, Generic[Rows]):
