@@ -381,12 +381,6 @@ def predict(data: Data) -> Iterator[tuple[str, Facts]]:
     out, _ = _finetuning(data, "predict", "classification", "--base", data.base("causal"), *fast)
     for entry in run("predict", out, *TEXTS)["predictions"]:
         yield f"network: {entry['text']}", entry["probabilities"]
-    for arm in ("tfidf", "nb"):
-        out = data.folder / arm
-        words = ["finetune", *data.dataset("classification"), "--arm", arm, "--out", out]
-        run(*words, "--no-baselines")
-        for entry in run("predict", out, *TEXTS)["predictions"]:
-            yield f"{arm}: {entry['text']}", entry["probabilities"]
 
 
 def studies(data: Data) -> Iterator[tuple[str, Facts]]:

@@ -82,7 +82,7 @@ def test_a_search_ends_when_it_is_interrupted(monkeypatch):
     def stopped(*arguments, **options):
         raise Interrupted(3)
 
-    monkeypatch.setattr("headstart.estimators.finetune_arm", stopped)
+    monkeypatch.setattr("headstart.estimators.finetune", stopped)
     search = GridSearchCV(estimator(), {"epochs": [1, 2]}, cv=2, error_score=0.0)
     with pytest.raises(Interrupted):
         search.fit(TEXTS, LABELS)

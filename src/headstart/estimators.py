@@ -20,7 +20,6 @@ from sklearn.utils import check_random_state, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from headstart.baselines.baselines import finetune_arm
 from headstart.config import DatasetSettings, FinetuneConfig, Pooling, check_new
 from headstart.data.dataset import Dataset, Splits
 from headstart.errors import HeadstartError
@@ -29,6 +28,7 @@ from headstart.model.config import POOLINGS
 from headstart.predictions import check_inputs
 from headstart.run import EXPORTED, NetworkRun, Run, write_summary
 from headstart.tasks.classification import Classification
+from headstart.training.finetune import finetune
 from headstart.training.initialization import embedding_run, reading_length
 
 VALIDATION_SHARE = 0.1
@@ -124,7 +124,7 @@ class HeadstartClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc
         Seeds the network, the order of the texts and the validation rows.
     **settings
         The settings of `headstart finetune` (see the reference of settings): `preset`, `epochs`,
-        `learning_rate`, `pooling`, `arm`, `width`, … A preset with settings of its own (`lab`)
+        `learning_rate`, `pooling`, `width`, … A preset with settings of its own (`lab`)
         changes those that are at their defaults. `fit` checks them.
 
     Attributes
@@ -201,7 +201,7 @@ class HeadstartClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc
             held_out = encoder.transform(np.asarray(validation[1])).tolist()
             splits = Splits(rows, Dataset("texts", as_texts(validation[0]), held_out, names), None)
         with tempfile.TemporaryDirectory() as folder:
-            finetune_arm(config, Path(folder) / "run", splits=splits)
+            finetune(config, Path(folder) / "run", splits=splits)
             self._open(Path(folder) / "run")
         return self
 

@@ -190,7 +190,7 @@ def export_run(
             "network",
             where=folder,
             fix="use it with headstart predict and headstart serve, or fine-tune a network: "
-            "headstart finetune DATASET --arm network",
+            "headstart finetune DATASET",
         )
     run = opened
     rows, found = find_test_rows(run, test)

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
 from headstart.arms import Arm, find_arm
-from headstart.baselines.baselines import LINEAR_ARMS, LINEAR_MODELS, save_arm, texts_and_labels
+from headstart.baselines.baselines import LINEAR_MODELS, save_arm, texts_and_labels
 from headstart.baselines.stack import Stack, fit_out_of_fold
 from headstart.checksums import load_arrays, save_arrays
 from headstart.config import FinetuneConfig, StudyConfig
@@ -428,10 +428,8 @@ def fit_linear(context: JobContext) -> Fitted:
 
 def _save_classifier(context: JobContext, run: ClassifierRun) -> None:
     job, study = context.job, context.config
-    # `finetune` has fewer arms than a study: the config names only those that it can train.
-    arm: Any = {"arm": job.arm} if job.arm in LINEAR_ARMS else {}
-    config = FinetuneConfig(**study.dataset_settings(), **arm, seed=job.seed)
-    save_arm(run, config, context.rows, context.folder, arm=job.arm, role="measured it")
+    config = FinetuneConfig(**study.dataset_settings(), seed=job.seed)
+    save_arm(run, config, context.rows, context.folder, arm=job.arm)
 
 
 def fit_trivial(context: JobContext) -> Fitted:

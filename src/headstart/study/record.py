@@ -351,7 +351,6 @@ def _write_run(new: Path, job: Job, study: "Study") -> None:
         study.data.rows(job.labels, job.seed, job.fold),
         new,
         arm=job.arm,
-        role="measured it",
     )
 
 
