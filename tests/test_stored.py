@@ -76,6 +76,7 @@ def change(path, **values):
         ({"length": "long"}, "damaged"),
         ({"length": 10**12}, "damaged"),
         ({"long": "maybe"}, "damaged"),
+        ({"temperature": 0}, "damaged"),
     ],
 )
 def test_a_task_that_does_not_belong_to_the_weights_is_refused(trained, copied, values, message):

@@ -83,7 +83,7 @@ def check_output(task: Task[Any], source: str | Path, output: Path) -> None:
 
 def group_texts(task: Task[Any], texts: Sequence[str]) -> list[Any]:
     """Group a flat list of texts into inputs of the task: two by two for pairs and spans."""
-    if task.texts_per_row == 1:
+    if len(task.input_names) == 1:
         return list(texts)
     if len(texts) % 2:
         example = " ".join(f'"the {name.replace("_", " ")}"' for name in task.input_names)
@@ -97,7 +97,7 @@ def group_texts(task: Task[Any], texts: Sequence[str]) -> list[Any]:
 
 def input_columns(task: Task[Any], given: Any) -> dict[str, Any]:
     """Name the texts of an input."""
-    texts = [given] if task.texts_per_row == 1 else given
+    texts = [given] if len(task.input_names) == 1 else given
     return dict(zip(task.input_names, texts, strict=True))
 
 
@@ -117,7 +117,7 @@ def open_inputs(task: Task[Any], source: str | Path, options: ReadOptions) -> Ro
         options = replace(options, text_column=question, second_column=context)
     elif task.name == "tagging" and _has_tags(path, kind, options.encoding, task.labels):
         read_as = "conll"
-    pairs = task.texts_per_row == 2
+    pairs = len(task.input_names) == 2
     return open_rows(find_source(source, read_as), options, pairs=pairs, all_columns=True)
 
 

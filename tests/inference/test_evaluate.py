@@ -61,13 +61,6 @@ def test_other_labels_than_the_runs_are_an_error_that_names_both(run, run_folder
         evaluation_rows(FinetuneConfig.load(run_folder), run.task, "rotten-tomatoes")
 
 
-def test_labels_in_another_order_are_renumbered(run):
-    turned = Dataset("t", ["the cat sits .", "the judge sits ."], [1, 0], ("person", "animal"))
-    fitted = run.task.match_labels(turned, "t")
-    assert fitted.label_names == ("animal", "person")
-    assert fitted.labels == [0, 1]
-
-
 def test_another_spelling_of_the_path_judges_no_row_that_was_trained_on(run, run_folder):
     recipe = FinetuneConfig.load(run_folder)
     other = str(run_folder / ".." / "train.csv")

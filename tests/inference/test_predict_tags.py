@@ -1,6 +1,7 @@
 """Tags: one for each word, whole entities with their places, and nothing lost in files."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -50,13 +51,13 @@ def test_a_sentence_is_tagged_as_evaluation_tags_it(run, tagger):
 
 
 def test_words_behind_the_length_have_no_tag(run):
-    short = NetworkRun(run.folder, run.model, run.tokenizer, run.task, length=12)
+    short = replace(run, length=12, long="truncate")
     found = short.predict(["Ada saw Oslo " * 9])[0]
     assert len(found["words"]) == len(found["tags"]) == len(found["probabilities"]) == 27
     unread = found["tags"].count(None)
     assert 0 < unread < 27
     assert found["tags"][-unread:] == found["probabilities"][-unread:] == [None] * unread
-    windows = NetworkRun(run.folder, run.model, run.tokenizer, run.task, length=12, long="windows")
+    windows = replace(run, length=12, long="windows")
     assert windows.predict(["Ada saw Oslo " * 9])[0]["tags"].count(None) == 0
 
 

@@ -81,15 +81,6 @@ def test_the_longer_text_gives_way_first(a, b, room):
         assert len(first) >= len(second) - 1
 
 
-def test_no_character_of_a_text_is_taken_for_the_border_of_a_pair(tmp_path):
-    path = tmp_path / "pairs.jsonl"
-    texts = [(f"a{n}\ufdd0b", f"c\x1e{n}") for n in range(20)]
-    records = [{"premise": a, "hypothesis": b, "label": int(b[2:]) % 2} for a, b in texts]
-    path.write_text("\n".join(map(json.dumps, records)))
-    splits = Pairs.read([str(path)])
-    assert {text for part in splits.parts().values() for text in part.texts} == set(texts)
-
-
 def test_mistakes_show_both_texts_of_a_pair():
     task = Pairs(("no", "yes"))
     rows = Dataset("pairs", [("a cat", "a dog")], [0], ("no", "yes"))

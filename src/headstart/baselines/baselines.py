@@ -23,7 +23,6 @@ from headstart.training.initialization import read_splits
 from headstart.training.run_files import TASK_LIMITS
 
 MAX_CHARACTERS = 2_000_000  # of training text that a linear model fits in seconds
-EVALUATED = 5  # times as many characters are predicted
 
 # The linear model of each task that has one, and its name.
 LINEAR_MODELS: dict[str, tuple[str, type[LinearTextClassifier]]] = {
@@ -59,30 +58,23 @@ def baselines_for(
     list of dict
         `name`, `about` and `metrics` with their intervals.
     """
-    found = []
-    trivial = task.trivial(train, test)
-    if trivial is not None:
-        name, _, about = trivial[0].partition(": ")
-        metrics = task.intervals(trivial[1], test)
-        found.append({"name": name, "about": about, "metrics": metrics})
+    name, scores = task.trivial(train, test)
+    name, _, about = name.partition(": ")
+    found = [{"name": name, "about": about, "metrics": task.intervals(scores, test)}]
     if task.name not in LINEAR_MODELS:
         return found
     name, estimator = LINEAR_MODELS[task.name]
     fitted = _sample(task, train, max_characters)
-    tested = _sample(task, test, EVALUATED * max_characters)
-    notes = []
+    about = ""
     if len(fitted) < len(train):
-        notes.append(f"fitted to {len(fitted):,} of {len(train):,} rows")
-    if len(tested) < len(test):
-        notes.append(f"evaluated on {len(tested):,} of {len(test):,}")
-    test = task.pick(test, tested)
-    validation = task.pick(validation, _sample(task, validation, max_characters))
+        about = f"fitted to {len(fitted):,} of {len(train):,} rows"
+    validation = _sample(task, validation, max_characters)
     try:
-        run = fit_classifier(estimator(), task, task.pick(train, fitted), validation)
+        run = fit_classifier(estimator(), task, fitted, validation)
     except HeadstartError:  # for example one class only: there is nothing to fit
         return found
-    metrics = task.intervals(run.scores(test).values, test)
-    return [*found, {"name": name, "about": ", ".join(notes), "metrics": metrics}]
+    metrics = task.intervals(run.scores(test), test)
+    return [*found, {"name": name, "about": about, "metrics": metrics}]
 
 
 def baselines_of_run(folder: Path, task: Task[Any], test: Any = None) -> list[dict[str, Any]]:
@@ -101,8 +93,8 @@ def baselines_of_run(folder: Path, task: Task[Any], test: Any = None) -> list[di
     parts = []
     for role, rows in (("train", splits.train), ("validation", splits.validation)):
         rows = task.match_labels(rows, str(folder))
-        known = seen_rows(task, rows, folder, (role,))
-        parts.append(rows if known is None else task.pick(rows, known.tolist()))
+        known = seen_rows(rows, folder, (role,))
+        parts.append(rows if known is None else rows.pick(known.tolist()))
     if not all(map(len, parts)):
         raise HeadstartError("the rows that trained the run are not in its dataset any more")
     train, validation = parts
@@ -110,11 +102,11 @@ def baselines_of_run(folder: Path, task: Task[Any], test: Any = None) -> list[di
     return baselines_for(task, train, validation, test)
 
 
-def _sample(task: Task[Any], rows: Any, max_characters: int) -> list[int]:
+def _sample(task: Task[Any], rows: Any, max_characters: int) -> Any:
     """Draw so many rows that they have about `max_characters`, always the same ones."""
     characters = sum(map(len, task.texts(rows)))
     count = max(1, round(len(rows) * min(1.0, max_characters / max(1, characters))))
-    return sorted(np.random.default_rng(0).permutation(len(rows))[:count].tolist())
+    return rows.pick(sorted(np.random.default_rng(0).permutation(len(rows))[:count].tolist()))
 
 
 def fit_classifier(
@@ -122,9 +114,8 @@ def fit_classifier(
 ) -> ClassifierRun:
     """Fit a linear model; the validation rows select C and the temperature."""
     classifier.fit(*texts_and_labels(task, train), validation=texts_and_labels(task, validation))
-    run = ClassifierRun(Path(), task, classifier)
-    arrays = task.validation_arrays(run.scores(validation).values, validation)
-    return replace(run, temperature=task.fit_temperature(arrays))
+    run = ClassifierRun(None, classifier, task=task)
+    return replace(run, temperature=task.fit_temperature(run.scores(validation), validation))
 
 
 def texts_and_labels(task: Task[Any], rows: Any) -> tuple[Any, Any]:
@@ -153,38 +144,32 @@ def save_arm(
     The validation rows measured it; out-of-fold rows have selected its settings.
     """
     run.save(folder)
-    write_rows(run.task, splits, folder)
+    write_rows(splits, folder)
     config.save(folder)
-    scores = run.scores(splits.validation).values
-    metrics = run.task.metrics(scores, splits.validation, temperature=run.temperature)
-    doubts = run.task.notes(scores, splits.validation, run.temperature)
-    measured = {"validation_loss": metrics.pop("loss"), **metrics}
+    task, rows = run.require_task(), splits.validation
+    scores = run.scores(rows)
+    metrics = task.metrics(scores, rows, temperature=run.temperature)
+    facts = {"task": task.name, "arm": arm, "seed": config.seed}
     summary = {
+        **facts,
         "run": str(folder),
-        "task": run.task.name,
         "labels": list(run.labels),
-        "arm": arm,
-        "seed": config.seed,
         "train_rows": len(splits.train),
-        "validation_rows": len(splits.validation),
-        "validation": measured,
-        **run.facts(),
+        "validation_rows": len(rows),
+        "validation": {"validation_loss": metrics.pop("loss"), **metrics},
     }
-    measure = run.task.intervals(scores, splits.validation)[run.task.metric]
-    rows = summary["validation_rows"]
-    part = f"validation, {rows:,} rows"
+    measure = task.row_scores(scores, rows)[task.metric].interval()
+    on = f"validation, {len(rows):,} rows"
     write_card(
         folder,
-        title=f"A model for {run.task.name}, made with Headstart",
+        title=f"A model for {task.name}, made with Headstart",
         facts={
-            **{name: summary[name] for name in ("task", "arm", "seed")},
+            **facts,
             "labels": ", ".join(run.labels[:30]),
-            "rows": f"{summary['train_rows']:,} trained it, {rows:,} measured it",
+            "rows": f"{len(splits.train):,} trained it, {len(rows):,} measured it",
         },
-        scores=[
-            CardScore(run.task.metric, measure["value"], part, measure["low"], measure["high"])
-        ],
-        use=usage(run.task.texts_per_row),
-        limits=(*TASK_LIMITS, NOT_A_NETWORK, *doubts),
+        scores=[CardScore(task.metric, measure.value, on, measure.low, measure.high)],
+        use=usage(len(task.input_names)),
+        limits=(*TASK_LIMITS, NOT_A_NETWORK, *task.notes(scores, rows, run.temperature)),
     )
     write_summary(summary, folder)

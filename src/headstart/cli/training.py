@@ -246,9 +246,9 @@ class TrainDisplay(Display, Callback):
             console.print(record_table(plan["swap"], SWAP_COLUMNS))
         if truncated := plan.get("truncated"):
             note(
-                f"{truncated['texts']:,} of {plan['train_rows']:,} training texts are longer than "
-                f"{plan['length']} tokens; {truncated['tokens'] / truncated['of']:.1%} of all "
-                "tokens are not read (--length, or --long windows)"
+                f"{truncated:,} of {plan['train_rows']:,} training texts are longer than "
+                f"{plan['length']} tokens and are not read to their end (--length, or --long "
+                "windows)"
             )
 
     def on_warning(self, message: str) -> None:

@@ -186,8 +186,7 @@ def export_run(
     opened = Run.open(folder)
     if not isinstance(opened, NetworkRun):
         raise HeadstartError(
-            f"a classifier of the kind {opened.facts()['kind']!r} has no form of {to}: it is not a "
-            "network",
+            f"a classifier of the kind {opened.kind!r} has no form of {to}: it is not a network",
             where=folder,
             fix="use it with headstart predict and headstart serve, or fine-tune a network: "
             "headstart finetune DATASET",
@@ -295,7 +294,7 @@ def find_test_rows(run: NetworkRun, dataset: str | None) -> tuple[Any, str]:
         return None, error.what
     if len(rows) > MAX_ROWS:
         drawn = np.random.default_rng(0).permutation(len(rows))[:MAX_ROWS]
-        rows = run.task.pick(rows, sorted(drawn.tolist()))
+        rows = rows.pick(sorted(drawn.tolist()))
     # Where a person keeps a file is not for a model card: names without folders.
     names = ", ".join(Path(name).name for name in ([dataset] if dataset else config.dataset))
     return rows, names if dataset else f"{TEST_PART}{names}"
@@ -304,7 +303,7 @@ def find_test_rows(run: NetworkRun, dataset: str | None) -> tuple[Any, str]:
 def measure_export(run: NetworkRun, exported: Run, rows: Any, dataset: str) -> ExportMetric:
     """Measure the test metric of run and export, and by how much the export's is higher."""
     task = run.require_task()
-    scores = [one.scores(rows).values for one in (run, exported)]
+    scores = [one.scores(rows) for one in (run, exported)]
     ours, theirs = (task.row_scores(one, rows)[task.metric] for one in scores)
     difference = paired_difference(ours.per_row(), theirs.per_row())
     return ExportMetric(

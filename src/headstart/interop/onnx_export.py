@@ -105,9 +105,9 @@ def export(run: NetworkRun, folder: Path, *, int8: bool = False) -> Exported:
         graph.SerializeToString(),
         config,
         run.tokenizer,
-        run.task,
         run.length,
         run.long,
+        task=run.task,
     )
     written.save(folder)
     if (run.folder / ROWS).is_file():  # an evaluation drops the rows that trained the run
@@ -157,7 +157,7 @@ def export_config(run: NetworkRun, *, int8: bool) -> dict[str, Any]:
         "inputs": inputs,
         "temperature": run.temperature,  # the graph's logits are divided by it already
         "before": encoding.before,
-        "between": between_texts(encoding) if task and task.texts_per_row == 2 else [],
+        "between": between_texts(encoding) if task and len(task.input_names) == 2 else [],
         "after": encoding.after,
     }
 

@@ -344,9 +344,9 @@ def _write_run(new: Path, job: Job, study: "Study") -> None:
         _unpack_run(one, study, place)
         members[place.name] = Run.open(place)
     settings: Any = {**study.config.dataset_settings(), "seed": job.seed}
-    scorer = Stack.with_weights([weights[one.arm] for one in used], members)
+    scorer = Stack([weights[one.arm] for one in used], members)
     save_arm(
-        ClassifierRun(new, study.data.task, scorer),
+        ClassifierRun(new, scorer, task=study.data.task),
         FinetuneConfig(**settings),
         study.data.rows(job.labels, job.seed, job.fold),
         new,

@@ -15,7 +15,7 @@ from headstart.model.checkpoint import save_model
 from headstart.model.model import Model
 from headstart.model.sampled_softmax import SoftmaxSampler
 from headstart.objectives import OBJECTIVES
-from headstart.run import NetworkRun, save_validation
+from headstart.run import NetworkRun, write_task
 from headstart.tasks.examples import Examples, TextEncoding, TokenDropout
 from headstart.tasks.task import Task
 from headstart.training.corpus import PretrainData
@@ -249,7 +249,7 @@ class Validation:
             self._weights = {name: value.clone() for name, value in weights.items()}
             return
         save_model(self.run.model, self.run.folder)
-        save_validation(self.run.require_task(), self.scores, self.rows, self.run.folder)
+        write_task(self.run.require_task(), self.run.encoding, self.run.folder, self._temperature())
 
     def best_run(self) -> NetworkRun:
         """Return the run with its best weights, calibrated."""
@@ -260,6 +260,7 @@ class Validation:
                 self.scores = task.decode(found.outputs(self.examples), self.examples)
             return replace(found, validation_scores=self.scores)
         self.run.model.load_state_dict(self._weights)
-        task = self.run.require_task()
-        temperature = task.fit_temperature(task.validation_arrays(self.scores, self.rows))
-        return replace(self.run, temperature=temperature, validation_scores=self.scores)
+        return replace(self.run, temperature=self._temperature(), validation_scores=self.scores)
+
+    def _temperature(self) -> float:
+        return self.run.require_task().fit_temperature(self.scores, self.rows)

@@ -77,7 +77,9 @@ def finetune(
         train = task.encode(splits.train, encoding)
         weights = task.class_weights(splits.train, train) if config.class_weight else train.weights
         batches = EpochBatches(config, task, train, weights, encoding)
-        run = NetworkRun(folder, start.model, start.tokenizer, task, encoding.length, encoding.long)
+        run = NetworkRun(
+            folder, start.model, start.tokenizer, encoding.length, encoding.long, task=task
+        )
         validation = task.encode(splits.validation, encoding)
         held_out = Validation(config, run, splits.validation, validation)
         trainer = Trainer(
@@ -103,7 +105,7 @@ def finetune(
         if folder is not None and not resume:
             start.tokenizer.save(folder)
             write_task(task, encoding, folder)
-            write_rows(task, splits, folder)
+            write_rows(splits, folder)
             write_start(folder, config, identity, plan)
         step = trainer.checkpoints.last_step() if resume and trainer.checkpoints else 0
         callback.on_start(run, step)

@@ -369,7 +369,7 @@ def write_finetuning_card(
         facts=facts,
         scores=_validation_scores(task, summary),
         fingerprints=identity,
-        use=usage(task.texts_per_row),
+        use=usage(len(task.input_names)),
         limits=[*TASK_LIMITS, *doubts],
     )
 
