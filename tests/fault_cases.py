@@ -76,7 +76,7 @@ CASES = {
     case.name: case
     for case in (
         Case("pretrain", pretrain_words, _files("model.safetensors", "tokenizer.json")),
-        Case("finetune", finetune_words, _files("model.safetensors", "validation.safetensors")),
+        Case("finetune", finetune_words, _files("model.safetensors", "task.json")),
         Case("compare", compare_words, _study),
         Case("predict", predict_words, _files("answers.csv")),
     )

@@ -44,15 +44,14 @@ def check_inputs(task: Task[Any], inputs: Sequence[Any]) -> None:
         raise HeadstartError("a list of texts is expected, not one text", fix="give [text]")
     names = [name.replace("_", " ") for name in task.input_names]
     for number, given in enumerate(inputs, start=1):
-        texts = [given] if isinstance(given, str) else given
+        texts = given if len(names) > 1 else [given]
         if task.name == "tagging" and isinstance(given, list):
             texts = [" ".join(given)]
-        if not isinstance(texts, Sequence) or len(texts) != len(names):
-            form = f"({', '.join(names)})" if len(names) > 1 else "one text"
+        if not isinstance(texts, list | tuple) or len(texts) != len(names):
             raise HeadstartError(
-                f"an input of the task {task.name} is {form}",
+                f"an input of the task {task.name} is ({', '.join(names)})",
                 where=f"input {number}",
-                fix="give a tuple of two texts" if len(names) > 1 else "give a string",
+                fix="give a tuple of two texts",
             )
         for name, text in zip(names, texts, strict=True):
             try:
@@ -108,8 +107,7 @@ def open_inputs(task: Task[Any], source: str | Path, options: ReadOptions) -> Ro
     is SQuAD's JSON, otherwise a table with a question and a context in each row.
     """
     path = Path(source).expanduser()
-    kind, _ = find_kind(path)
-    read_as = None
+    kind, read_as = find_kind(path)[0], None
     if task.name == "spans" and kind == "json":
         read_as = "squad"
     elif task.name == "spans":

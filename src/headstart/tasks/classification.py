@@ -19,7 +19,6 @@ from torch import Tensor
 
 from headstart.config import Pooling
 from headstart.data.dataset import Dataset, as_text, split_labels
-from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import (
     CERTAINTY_NOTE,
     Floats,
@@ -213,13 +212,7 @@ class MultiLabel(Classification):
 
     @classmethod
     def from_rows(cls, train: Dataset) -> "MultiLabel":
-        names = sorted({name for one in train.label_names for name in split_labels(one)})
-        if len(names) < 2:
-            raise HeadstartError(
-                f"the texts have {len(names)} label only; two or more are needed",
-                fix="for one yes-or-no question leave --task multi-label out",
-            )
-        return cls(names)
+        return cls(sorted({name for one in train.label_names for name in split_labels(one)}))
 
     def match_labels(self, rows: Dataset, where: str) -> Dataset:
         self.matrix(rows, where)
