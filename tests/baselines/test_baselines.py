@@ -73,11 +73,3 @@ def test_a_tagger_scores_the_tags_that_training_words_have(tmp_path):
     assert [one.tolist() for one in tagger.predict([["a"], ["b", "a"]])] == [[0], [2, 0]]
     again = WordTagger.read(tmp_path, *tagger.write(tmp_path))
     assert np.array_equal(again.scores([["b", "a"]])[0], tagger.scores([["b", "a"]])[0])
-
-
-def test_one_class_alone_leaves_the_trivial_baseline():
-    parts = splits(rows=40)
-    animals = parts.train.pick([row for row, label in enumerate(parts.train.labels) if label == 0])
-    task = find_task("classification").from_rows(parts.train)
-    found = baselines_for(task, animals, parts.validation, parts.validation)
-    assert [one["name"] for one in found] == ["majority class"]

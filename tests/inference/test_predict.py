@@ -13,7 +13,7 @@ import pytest
 from headstart.data.tokenizers import train_tokenizer
 from headstart.errors import HeadstartError
 from headstart.run import Run
-from headstart.tasks.classification import Pairs
+from headstart.tasks.classification import Classification, Pairs
 from tests.baselines.saved import classifier_run
 from tests.labelled import dataset
 from tests.runs import small_run
@@ -57,16 +57,14 @@ def test_an_empty_text_has_one_message_everywhere(run, tagger, answerer, text):
             call()
 
 
-@pytest.mark.parametrize("texts", ["one text", [("a", "b")], [["a", "b"]], [3], [None]])
-def test_what_is_not_a_list_of_texts_is_rejected(run, texts):
+@pytest.mark.parametrize(
+    ("task", "texts"),
+    [(Classification, one) for one in ("one text", [("a", "b")], [3])]
+    + [(Pairs, one) for one in (["ab"], [("a",)], [("a", "b", "c")], [("a", 3)])],
+)
+def test_what_is_not_a_list_of_the_tasks_inputs_is_rejected(run, task, texts):
     with pytest.raises(HeadstartError):
-        run.predict(texts)
-
-
-@pytest.mark.parametrize("texts", [["a"], [("a",)], [("a", "b", "c")], [("a", 3)]])
-def test_what_is_not_a_list_of_pairs_is_rejected(run, texts):
-    with pytest.raises(HeadstartError):
-        replace(run, task=Pairs(run.labels)).predict(texts)
+        replace(run, task=task(run.labels)).predict(texts)
 
 
 def test_a_base_without_a_task_is_refused_with_the_way_out(tmp_path):
@@ -202,12 +200,7 @@ def test_the_word_that_decides_has_the_largest_effect(run):
     found = run.explain("the old judge reads the thing .")
     assert max(found, key=lambda one: one.effect).text in ("judge", "reads")
     assert "".join(one.text for one in found) == "theoldjudgereadsthething."
-
-
-def test_a_text_of_one_word_or_of_thousands_is_explained(run):
-    assert len(run.explain("cat")) == 1
-    assert len(run.explain("cat " * 1_000)) == 200
-    assert len(run.explain("猫が好き")) == 4
+    assert [len(run.explain(text)) for text in ("cat", "cat " * 1_000, "猫が好き")] == [1, 200, 4]
 
 
 def test_no_cell_of_a_csv_is_a_formula(run, tmp_path):

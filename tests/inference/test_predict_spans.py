@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from headstart.data.read import read_labelled
-from headstart.errors import HeadstartError
 from headstart.run import NetworkRun
 from tests.labelled import write_squad
 
@@ -53,15 +52,6 @@ def test_a_word_of_a_megabyte_is_no_more_than_a_window(run, long):
     assert 0 < found["probability"] <= 1
     part = asked.task.unlabelled([("who?", "x" * 1_000 + " Ada lives here.")])
     assert max(asked.task.encode(part, asked.encoding).lengths) <= 64
-
-
-@pytest.mark.parametrize(
-    ("question", "text", "where"), [("", TEXT, "question 1"), ("who?", " \n", "text 1")]
-)
-def test_an_empty_question_or_text_is_named(run, question, text, where):
-    with pytest.raises(HeadstartError, match="empty") as error:
-        run.predict([(question, text)])
-    assert error.value.where == where
 
 
 def test_every_question_of_a_file_is_answered_with_its_id(run, tmp_path):

@@ -103,18 +103,6 @@ def test_a_broken_sentence_keeps_its_place_and_its_reason(run, tmp_path, suffix)
         assert last.startswith("Oslo\t")
 
 
-def test_what_is_written_as_conll_can_be_read_as_conll(run, tmp_path):
-    (tmp_path / "in.csv").write_text('text\nAda saw Oslo\n"one\n# two"\n')
-    run.predict_file(tmp_path / "in.csv", tmp_path / "out.conll")
-    (tmp_path / "tagged.conll").write_text((tmp_path / "out.conll").read_text() + "x\tB-NEW\n")
-    read = read_dataset(
-        task="tagging",
-        source=[str(tmp_path / "tagged.conll")],
-        validation=str(tmp_path / "out.conll"),
-    )
-    assert read.validation.words == [["Ada", "saw", "Oslo"], ["one", "#", "two"]]
-
-
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
