@@ -80,16 +80,6 @@ def test_many_classes_are_shown_by_their_most_frequent_confusions(capsys):
     assert len(re.findall(r"class-\d+ +class-7 +2", shown)) == 6
 
 
-def test_a_network_that_predicts_one_class_says_so(headstart, tmp_path):
-    rows = dataset(60, 3)
-    rows.labels[:] = [int(number % 10 == 0) for number in range(60)]
-    options = ["--epochs", 1, "--learning-rate", 1e-6, "--head-init", "random", "--no-baselines"]
-    path = write_csv(tmp_path / "d.csv", rows)
-    result = headstart("finetune", path, "--out", tmp_path / "run", *options, *SMALL)
-    assert "Every row is predicted as 'person', whatever its text" in words_of(result.stderr)
-    assert "Every row is predicted as" in (tmp_path / "run" / "README.md").read_text()
-
-
 def test_predict_reads_texts_from_arguments_and_standard_input(
     files, headstart, headstart_json, monkeypatch
 ):

@@ -247,8 +247,7 @@ class TrainDisplay(Display, Callback):
         if truncated := plan.get("truncated"):
             note(
                 f"{truncated:,} of {plan['train_rows']:,} training texts are longer than "
-                f"{plan['length']} tokens and are not read to their end (--length, or --long "
-                "windows)"
+                f"{plan['length']} tokens; their rest is not read (--length, or --long windows)"
             )
 
     def on_warning(self, message: str) -> None:
