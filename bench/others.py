@@ -134,7 +134,7 @@ def with_network(splits: Any, base: str, seed: int, threads: int) -> Any:
         settings["pooling"] = "mean"  # as MiniLM's sentences were compared
     recipe = usual.replace(seed=seed, threads=threads, **settings)
     run = finetune(recipe, None, splits=splits)
-    return run.scores(splits.test).values.argmax(axis=1)
+    return run.scores(splits.test).argmax(axis=1)
 
 
 if __name__ == "__main__":

@@ -172,7 +172,7 @@ def epochs_for(rows: int) -> int:
 def tfidf(part: Splits, seed: int) -> Judged:
     validation = (part.validation.texts, part.validation.labels)
     arm = TfidfClassifier().fit(part.train.texts, part.train.labels, validation=validation)
-    return accuracy(arm.predict_proba(part.validation.texts), arm.classes_, part), None
+    return accuracy(arm.scores(part.validation.texts), arm.classes_, part), None
 
 
 def cooccurrence(tokenizer: Any, vectors: Any) -> Fit:
@@ -182,7 +182,7 @@ def cooccurrence(tokenizer: Any, vectors: Any) -> Fit:
         )
         validation = (held_out, part.validation.labels)
         arm = CooccurrenceClassifier(vectors).fit(train, part.train.labels, validation=validation)
-        return accuracy(arm.predict_proba(held_out), arm.classes_, part), None
+        return accuracy(arm.scores(held_out), arm.classes_, part), None
 
     return fit
 

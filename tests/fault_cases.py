@@ -56,7 +56,7 @@ def compare_words(inputs: Path, out: Path) -> list[str]:
 
 
 def predict_words(inputs: Path, out: Path) -> list[str]:
-    files = {"input": inputs / "d.csv", "output": out / "answers.parquet"}
+    files = {"input": inputs / "d.csv", "output": out / "answers.csv"}
     return ["predict", str(inputs / "cls"), *named(files)]
 
 
@@ -76,9 +76,9 @@ CASES = {
     case.name: case
     for case in (
         Case("pretrain", pretrain_words, _files("model.safetensors", "tokenizer.json")),
-        Case("finetune", finetune_words, _files("model.safetensors", "validation.safetensors")),
+        Case("finetune", finetune_words, _files("model.safetensors", "task.json")),
         Case("compare", compare_words, _study),
-        Case("predict", predict_words, _files("answers.parquet")),
+        Case("predict", predict_words, _files("answers.csv")),
     )
 }
 

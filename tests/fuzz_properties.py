@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
-import pyarrow.parquet as parquet
 from hypothesis import strategies as st
 
 from headstart.config import Config, FinetuneConfig, PretrainConfig, StudyConfig
@@ -112,7 +111,7 @@ def reading_any_file(data: st.DataObject) -> None:
 def predicting_any_file(data: st.DataObject) -> None:
     """Rows in are rows out: every row that was read has its line, in order; or there is no file."""
     name, content = any_file(data, [".csv", ".tsv", ".jsonl", ".json", ".txt", ".parquet"])
-    output = data.draw(st.sampled_from(["o.jsonl", "o.csv", "o.parquet"]))
+    output = data.draw(st.sampled_from(["o.jsonl", "o.csv"]))
     with own_folder() as folder:
         (folder / name).write_bytes(content)
         run = workshop() / "run"
@@ -132,8 +131,6 @@ def predicting_any_file(data: st.DataObject) -> None:
 
 
 def _rows(path: Path) -> list[dict[str, object]]:
-    if path.suffix == ".parquet":
-        return parquet.read_table(path).to_pylist()
     if path.suffix == ".jsonl":
         lines = path.read_text(encoding="utf-8").split("\n")
         return [_named(json.loads(line)) for line in lines if line]

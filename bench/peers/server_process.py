@@ -35,7 +35,7 @@ def make_run(folder: Path, texts: list[str]) -> None:
     with torch.no_grad():  # so that answers differ from text to text
         for parameter in model.head.parameters():
             parameter.mul_(20)
-    NetworkRun(folder / "run", model, tokenizer, task, 512, "truncate").save(folder / "run")
+    NetworkRun(folder / "run", model, tokenizer, 512, "truncate", task=task).save(folder / "run")
     for form in ("huggingface", "onnx"):
         export_run(
             folder / "run",

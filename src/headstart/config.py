@@ -593,9 +593,6 @@ class FinetuneConfig(DatasetSettings, NetworkSettings, MachineSettings):
         None, "Use only this many labelled training rows (100 or 10%), drawn with the seed.",
         panel="Data",
     )  # fmt: skip
-    arm: Literal["network", "tfidf", "nb"] = setting(
-        "network", "A network, or a linear classifier: tfidf or nb.", panel="Model"
-    )
     fresh: bool = setting(
         False, "Use the base's network, but start it from scratch.", panel="Model", advanced=True
     )

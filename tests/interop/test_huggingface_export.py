@@ -43,7 +43,7 @@ def make_run(folder, name="small", objective="causal", task=None, head="stock", 
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn(parameter.shape) * 0.1)
-    NetworkRun(folder, model, own, done, length=32, temperature=temperature).save(folder)
+    NetworkRun(folder, model, own, task=done, length=32, temperature=temperature).save(folder)
     return folder
 
 

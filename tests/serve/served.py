@@ -43,7 +43,7 @@ def save_random_run(folder, task="classification", seed=0, labels=None):
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.2 * torch.randn(parameter.shape, generator=generator))
-    NetworkRun(folder, model.eval(), tokenizer, kind, 128, "truncate").save(folder)
+    NetworkRun(folder, model.eval(), tokenizer, 128, "truncate", task=kind).save(folder)
     return folder
 
 

@@ -87,7 +87,7 @@ def test_an_arm_that_cannot_be_saved_leaves_best_to_another(trained, tmp_path):
     study = replace(trained, folder=tmp_path, results=results)
     best, saved = save_best(study)
     assert best.arm == "trivial"
-    assert saved.arm == Run.open(tmp_path / "best").facts()["kind"] == "tfidf"
+    assert saved.arm == Run.open(tmp_path / "best").kind == "tfidf"
     alone = replace(study, config=trained.config.replace(arms=["trivial"]))
     assert save_best(alone) == (best, None)
 
@@ -95,5 +95,5 @@ def test_an_arm_that_cannot_be_saved_leaves_best_to_another(trained, tmp_path):
 def test_best_is_chosen_once(tmp_path):
     study = small_study(tmp_path, arms=["trivial", "tfidf"], corpus=None, labels=["20"])
     run = Run.open(study.folder / "best")
-    assert run.facts()["kind"] == "tfidf"
+    assert run.kind == "tfidf"
     assert [job.arm for job in save_best(study)] == ["tfidf", "tfidf"]

@@ -146,9 +146,7 @@ def test_where_nothing_is_selected_the_last_epoch_is_taken_as_it_is(tmp_path):
     assert {one.facts["temperature"] for one in networks} == {1.0}
     stack, *_ = results_of(study, "stack", seed=0)
     parts = [results_of(study, arm, seed=0)[0].probabilities for arm in ("tfidf", "pretrained")]
-    assert stack.probabilities == pytest.approx(
-        Stack.with_weights([0.5, 0.5]).predict_proba(parts), abs=1e-6
-    )
+    assert stack.probabilities == pytest.approx(Stack([0.5, 0.5]).predict_proba(parts), abs=1e-6)
 
 
 def test_seeds_take_turns_with_several_bases(tmp_path):

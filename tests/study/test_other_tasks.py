@@ -109,7 +109,7 @@ def test_the_best_arm_that_can_be_saved_predicts_the_task(study):
     run = Run.open(study.folder / "best")
     assert run.task.name == study.config.task
     test = study.data.splits.test
-    assert run.task.metrics(run.scores(test).values, test)[METRICS[study.config.task]] >= 0
+    assert run.task.metrics(run.scores(test), test)[METRICS[study.config.task]] >= 0
 
 
 @pytest.mark.parametrize("study", ["multi-label", "tagging"], indirect=True)
@@ -119,7 +119,7 @@ def test_the_linear_model_of_a_task_is_saved_and_opened(study, tmp_path):
     again = run_job(first.job, config, study.plan, rows, study.data.task, {})
     unpack(again.run, tmp_path / "run")
     run = Run.open(tmp_path / "run")
-    metrics = run.task.metrics(run.scores(test).values, test)
+    metrics = run.task.metrics(run.scores(test), test)
     assert metrics[METRICS[config.task]] == first.value("test", METRICS[config.task])
     assert run.predict([run.task.texts(test)[0]])
 

@@ -60,7 +60,7 @@ def predict(
     output: Annotated[
         Path | None,
         option(
-            help="The file to write; its suffix is the format: .csv, .jsonl, .parquet, … "
+            help="The file to write; its suffix is the format: .csv, .jsonl or .conll. "
             "It has the columns of the input and "
             "those of the predictions: label, probabilities, …; one that the input has already is "
             "called predicted_label, predicted_…"
@@ -75,7 +75,7 @@ def predict(
     """Predict labels with their probabilities, tags of words, or answers in a text.
 
     headstart predict RUN "a fine film"
-    headstart predict RUN --input reviews.csv --output predictions.parquet
+    headstart predict RUN --input reviews.csv --output predictions.csv
     headstart predict RUN "Who lives here?" "In 1970, Ada lived here."
     headstart predict RUN --input sentences.conll --output tagged.conll
     """
@@ -145,8 +145,6 @@ def _predict_file(
     if json:
         print_json(summary)
         return
-    if summary["cut_rows"]:
-        note(f"{summary['cut_rows']:,} rows are {TOO_LONG}")
     if summary["bad_rows"]:
         bad = f"{summary['bad_rows']:,} rows could not be predicted"
         note(f"{bad}; the output has them without a prediction:")
@@ -204,8 +202,6 @@ def print_spans(found: list[dict[str, Any]]) -> None:
             after = one["text"][one["end"] : one["end"] + 60]
             context = f"{before}[{one['answer']}]{after}".replace("\n", " ")
             write("[dim]…{context}…[/]\n", context=context)
-        if one["unread"]:
-            note(f"the last {one['unread']:,} characters were not read: the text is {TOO_LONG}")
 
 
 @from_config(DatasetSettings, only=("text_column", "label_column"))
@@ -279,12 +275,12 @@ def print_evaluation(found: dict[str, Any], task: Any) -> None:
     if found["baselines"]:
         results().print(baseline_table(found["baselines"], [task.metric, *intervals]), "")
     if classes := found.get("classes"):
-        rows = [one | {task.class_row_name: one["support"]} for one in classes]
+        rows = [one | {"rows": one["support"]} for one in classes]
         if len(rows) > MOST_CLASSES:
             rows = sorted(rows, key=lambda one: one["f1"])[:MOST_CLASSES]
             write("the lowest F1 of {count:,} classes (--json has all):", count=len(classes))
         shares = dict.fromkeys(("precision", "recall", "f1"), ".1%")
-        results().print(record_table(rows, {"name": "", **shares, task.class_row_name: ","}))
+        results().print(record_table(rows, {"name": "", **shares, "rows": ","}))
     if mistakes := found.get("mistakes"):
         write("\n[bold]the most confident mistakes[/], of the model or of the labels")
         for mistake in mistakes:
@@ -322,10 +318,6 @@ def _evaluation_notes(found: dict[str, Any], task: Any) -> list[str]:
         notes.append(f"dropped: {seen} that trained the run or selected its weights")
     elif found["seen_rows"] is None:
         notes.append("the run does not record which rows trained it")
-    if truncated := found.get("truncated"):
-        share = truncated["tokens"] / truncated["of"]
-        longer = f"{truncated['texts']:,} texts are longer than the run reads"
-        notes.append(f"{longer}; {share:.1%} of all tokens were not read")
     return notes
 
 
@@ -336,9 +328,6 @@ def generate(
     temperature: Annotated[
         float, typer.Option(min=0, help="0 always takes the most probable token (greedy).")
     ] = 0.8,
-    top_k: Annotated[
-        int, typer.Option(min=0, help="Sample from the k most probable tokens only; 0 is all.")
-    ] = 0,
     top_p: Annotated[
         float,
         typer.Option(
@@ -358,25 +347,14 @@ def generate(
     from headstart import language_model
 
     opened = language_model.open_language_model(run, causal=True, to="write")
-    how: dict[str, Any] = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+    how: dict[str, Any] = {"temperature": temperature, "top_p": top_p, "seed": seed}
     decode = opened.tokenizer.decode
-    found = list(language_model.generate(opened, prompt, tokens=tokens, **how))
-    ids = [token for token, _ in found]
+    ids = list(language_model.generate(opened, prompt, tokens=tokens, **how))
     if not json:
         results().print(prompt + decode(ids), soft_wrap=True)
         return
-    steps = [
-        {
-            "token": decode([token]),
-            "alternatives": [
-                {"token": decode([other]) or "end of text", "probability": probability}
-                for other, probability in alternatives
-            ],
-        }
-        for token, alternatives in found
-    ]
     ended = bool(ids) and ids[-1] == opened.tokenizer.end_id
-    print_json({"prompt": prompt, "text": decode(ids), "ended": ended, "tokens": steps})
+    print_json({"prompt": prompt, "text": decode(ids), "ended": ended})
 
 
 def fill(

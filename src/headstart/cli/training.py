@@ -121,22 +121,15 @@ def finetune(
     headstart finetune reviews.csv --base runs/base --out runs/classifier
     """
     config, resume = make_config(FinetuneConfig, given, out, resume=resume, source="dataset")
-    if config.arm == "network" and config.base is None and not resume:
+    if config.base is None and not resume:
         note(SCRATCH)
-    if dry_run and config.arm in ("tfidf", "nb"):
-        raise HeadstartError(
-            f"--dry-run plans the training of a network; the arm {config.arm} takes seconds",
-            fix="leave --dry-run out",
-        )
-    from headstart.baselines.baselines import finetune_arm
     from headstart.training.finetune import finetune as train
 
     with TrainDisplay("texts", 1) as display, resumable("finetune", out):
+        run = train(config, out, resume=resume, callbacks=[display], dry_run=dry_run)
         if dry_run:
-            plan = train(config, out, resume=resume, callbacks=[display], dry_run=True).plan
-            print_plan(plan, json=json)
+            print_plan(run.plan, json=json)
             return
-        run = finetune_arm(config, out, resume=resume, callbacks=[display])
     summary = run.summary
     compared = find_baselines(out, run) if baselines else []
     if json:
@@ -144,9 +137,8 @@ def finetune(
         return
     metrics = _metrics(summary["validation"])
     shown = ", ".join(f"{metric_name(name)} {value:.1%}" for name, value in metrics.items())
-    best = f"epoch {summary['best_epoch']}" if "best_epoch" in summary else config.arm
-    line = "[bold]{out}[/]: {best}, on validation: [bold]{shown}[/]"
-    write(line, out=out, best=best, shown=shown)
+    line = "[bold]{out}[/]: epoch {best}, on validation: [bold]{shown}[/]"
+    write(line, out=out, best=summary["best_epoch"], shown=shown)
     if compared:
         results().print(baseline_table(compared, metrics), "")
     if summary.get("test_rows", 1):
@@ -248,9 +240,8 @@ class TrainDisplay(Display, Callback):
             console.print(record_table(plan["swap"], SWAP_COLUMNS))
         if truncated := plan.get("truncated"):
             note(
-                f"{truncated['texts']:,} of {plan['train_rows']:,} training texts are longer than "
-                f"{plan['length']} tokens; {truncated['tokens'] / truncated['of']:.1%} of all "
-                "tokens are not read (--length, or --long windows)"
+                f"{truncated:,} of {plan['train_rows']:,} training texts are longer than "
+                f"{plan['length']} tokens; their rest is not read (--length, or --long windows)"
             )
 
     def on_warning(self, message: str) -> None:

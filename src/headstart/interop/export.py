@@ -157,11 +157,10 @@ def export_run(folder: Path | str, to: str, out: Path, *, int8: bool = False) ->
     run = Run.open(folder)
     if not isinstance(run, NetworkRun):
         raise HeadstartError(
-            f"a classifier of the kind {run.facts()['kind']!r} has no form of {to}: it is not a "
-            "network",
+            f"a classifier of the kind {run.kind!r} has no form of {to}: it is not a network",
             where=folder,
             fix="use it with headstart predict and headstart serve, or fine-tune a network: "
-            "headstart finetune DATASET --arm network",
+            "headstart finetune DATASET",
         )
     with _all_or_nothing(out) as temporary:
         exported = import_module(EXPORTERS[to]).export(run, temporary, int8=int8)
@@ -224,7 +223,7 @@ def read_test_rows(run: NetworkRun) -> tuple[Any, str]:
     config, task = FinetuneConfig.load(run.folder), run.require_task()
     rows, _ = drop_seen(task, evaluation_rows(config, task)[0], run.folder)
     drawn = np.random.default_rng(0).permutation(len(rows))[:MAX_ROWS]
-    rows = task.pick(rows, sorted(drawn.tolist()))
+    rows = rows.pick(sorted(drawn.tolist()))
     # Where a person keeps a file is not for a model card: names without folders.
     names = ", ".join(Path(name).name for name in config.dataset)
     return rows, f"{len(rows):,} rows of the test part of {names}"
@@ -233,7 +232,7 @@ def read_test_rows(run: NetworkRun) -> tuple[Any, str]:
 def measure_export(run: NetworkRun, exported: Run, rows: Any, measured_on: str) -> dict[str, Any]:
     """Measure the test metric of run and export, and by how much the export's is higher."""
     task = run.require_task()
-    scores = [one.scores(rows).values for one in (run, exported)]
+    scores = [one.scores(rows) for one in (run, exported)]
     ours, theirs = (task.row_scores(one, rows)[task.metric] for one in scores)
     difference = paired_difference(ours.per_row(), theirs.per_row())
     return {

@@ -269,7 +269,7 @@ def open_base(name: str) -> NetworkRun:
     base.config = replace(base.config, vocab_padding=spare)
     task = None if head is None else _find_task(values, head.config)
     length = min(base.config.max_length, LONGEST)
-    return NetworkRun(folder, Model(base, head).eval(), tokenizer, task, length=length)
+    return NetworkRun(folder, Model(base, head).eval(), tokenizer, task=task, length=length)
 
 
 def fingerprint(name: str) -> str:

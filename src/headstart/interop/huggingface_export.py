@@ -321,8 +321,8 @@ def with_stock_head(run: NetworkRun) -> NetworkRun:
     stock = replace(run, model=model.eval(), long="truncate", temperature=1.0)
     train = task.encode(splits.train, stock.encoding)
     fit_head(model, train, train.weights)
-    scores = stock.scores(splits.validation).values
-    temperature = task.fit_temperature(task.validation_arrays(scores, splits.validation))
+    scores = stock.scores(splits.validation)
+    temperature = task.fit_temperature(scores, splits.validation)
     return replace(stock, temperature=temperature)
 
 

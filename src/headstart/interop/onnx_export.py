@@ -39,7 +39,7 @@ from headstart.interop.onnx_run import (
     output_name,
 )
 from headstart.model.attention import SelfAttention, take
-from headstart.model.base import ACTIVATIONS, FeedForward
+from headstart.model.base import FeedForward
 from headstart.model.config import ClassificationConfig
 from headstart.model.heads import ClassificationHead
 from headstart.model.model import Model
@@ -108,9 +108,9 @@ def export(run: NetworkRun, folder: Path, *, int8: bool = False) -> Exported:
         graph.SerializeToString(),
         config,
         run.tokenizer,
-        run.task,
         run.length,
         run.long,
+        task=run.task,
     )
     written.save(folder)
     if (run.folder / ROWS).is_file():  # an evaluation drops the rows that trained the run
@@ -160,7 +160,7 @@ def export_config(run: NetworkRun, *, int8: bool) -> dict[str, Any]:
         "inputs": inputs,
         "temperature": run.temperature,  # the graph's logits are divided by it already
         "before": encoding.before,
-        "between": between_texts(encoding) if task and task.texts_per_row == 2 else [],
+        "between": between_texts(encoding) if task and len(task.input_names) == 2 else [],
         "after": encoding.after,
     }
 
@@ -223,7 +223,7 @@ class ExportedFeedForward(nn.Module):
 
     def __init__(self, feed_forward: FeedForward) -> None:
         super().__init__()
-        self.activation = ACTIVATIONS[feed_forward.kind]
+        self.activation = feed_forward.activation
         self.gate, self.up = split_linear(feed_forward.up, 2)
         self.down = feed_forward.down
 
@@ -253,6 +253,7 @@ class ExportedModel(nn.Module):
         self.table: Tensor | None = None
         if self.foreign:
             return
+        block: Any
         for block in base.blocks:
             block.attention = ExportedAttention(block.attention)
             if block.feed_forward.gated:

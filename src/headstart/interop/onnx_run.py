@@ -6,11 +6,11 @@
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from headstart.errors import HeadstartError, need_packages
 from headstart.files import read_object, replacing, write_text
 from headstart.machine import choose_threads
 from headstart.progress import ProgressCallback
-from headstart.run import EXPORTED, TASK_FORMS, Run, Scores
+from headstart.run import EXPORTED, TASK_FORMS, Run
 from headstart.tasks import find_task
 from headstart.tasks.examples import Examples, Ids, Long, Output, TextEncoding
 from headstart.tasks.task import Task
@@ -37,17 +37,15 @@ FORMAT = 2  # raised when files of the version before can no longer be read
 
 @dataclass(frozen=True, eq=False)
 class OnnxRun(Run):
-    """A run with a graph of onnxruntime in place of the network."""
+    """A run with a graph of onnxruntime in place of the network; without a task, its outputs are
+    vectors of texts."""
 
-    folder: Path
     graph: bytes
     config: dict[str, Any]  # as the folder has it
     tokenizer: Tokenizer
-    task: Task[Any] | None  # None: its outputs are vectors of texts
     length: int
     long: Long
-    temperature: float = 1.0
-    summary: dict[str, Any] = field(default_factory=dict)
+    kind: ClassVar[str] = "onnx"
 
     def require_task(self) -> Task[Any]:
         if self.task is None:
@@ -105,16 +103,10 @@ class OnnxRun(Run):
             for one, length in zip(scores[: len(rows)], lengths, strict=True)
         ]
 
-    def scores(self, rows: Any, progress: ProgressCallback | None = None) -> Scores:
+    def scores(self, rows: Any, progress: ProgressCallback | None = None) -> Any:
         task = self.require_task()
         examples = task.encode(rows, self.encoding)
-        outputs = self.outputs(examples, progress=progress)
-        return Scores(task.decode(outputs, examples), examples.cut)
-
-    def facts(self) -> dict[str, Any]:
-        """Its kind and its sizes in plain values."""
-        precision = self.config.get("precision")
-        return {"kind": "onnx", "precision": precision, "bytes": len(self.graph)}
+        return task.decode(self.outputs(examples, progress=progress), examples)
 
     def save(self, folder: Path) -> None:
         """Write what `open_export` reads."""
@@ -155,10 +147,10 @@ def open_export(folder: str | Path) -> OnnxRun:
         (folder / MODEL).read_bytes(),
         config,
         load_tokenizer(folder),
-        task,
         config["length"],
         config["long"],
-        float(config["temperature"]),
+        task=task,
+        temperature=float(config["temperature"]),
     )
     _check_outputs(run)
     return run

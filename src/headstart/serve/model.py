@@ -75,7 +75,7 @@ class ServedModel:
             "inputs": list(self.fields),
             "explains": self.run.explains,
             "opened": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.opened)),
-            "run": self.run.facts(),
+            "kind": self.run.kind,
         }
 
     def reply(

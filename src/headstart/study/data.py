@@ -237,7 +237,7 @@ def _make_test(
     test = take_budget(part, "50%", seed)
     taken = set(test.keys)
     texts = part.keys
-    rest = task.pick(part, [row for row, text in enumerate(texts) if text not in taken])
+    rest = part.pick([row for row, text in enumerate(texts) if text not in taken])
     return replace(splits, validation=rest, test=test), (
         f"there is no test part: half of the validation part, {len(test):,} rows, became one "
         "(--test FILE)"

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
 from headstart.arms import Arm, find_arm
-from headstart.baselines.baselines import LINEAR_ARMS, LINEAR_MODELS, save_arm, texts_and_labels
+from headstart.baselines.baselines import LINEAR_MODELS, save_arm, texts_and_labels
 from headstart.baselines.stack import Stack, fit_out_of_fold
 from headstart.checksums import load_arrays, save_arrays
 from headstart.config import FinetuneConfig, StudyConfig
@@ -36,7 +36,7 @@ from headstart.evaluation.calibration import at_temperature
 from headstart.evaluation.metrics import classification_metrics
 from headstart.files import replacing
 from headstart.objectives import OBJECTIVES
-from headstart.run import ClassifierRun, over_all_labels, write_temperature
+from headstart.run import ClassifierRun, over_all_labels, write_task
 from headstart.study.data import has_classes
 from headstart.study.plan import Job, Plan, find_epochs, safe_name
 from headstart.study.selection import (
@@ -321,11 +321,11 @@ def fit_network(context: JobContext) -> Fitted:
         found = select_for_network(context)
     final = config.replace(**found.setting, selection_metric="last")
     run = finetune(final, context.folder, splits=context.rows, callbacks=[_Epochs(context)])
-    write_temperature(found.temperature, context.folder)
+    write_task(context.task, run.encoding, context.folder, found.temperature)
 
     def scores(rows: Any) -> Any:
         evaluated = rows is context.rows.validation  # after the last epoch
-        return run.validation_scores if evaluated else run.scores(rows).values
+        return run.validation_scores if evaluated else run.scores(rows)
 
     chosen = {"chosen": found.setting, "temperature": found.temperature}
     predict = _predictor(context.task, scores, found)
@@ -412,7 +412,7 @@ def fit_linear(context: JobContext) -> Fitted:
     classifier = estimator(**given)
     folds = [] if context.config.selection == "none" else budget_folds(task, rows.train)
     classifier.fit(*texts_and_labels(task, rows.train), folds=folds)
-    run = ClassifierRun(context.folder, task, classifier)
+    run = ClassifierRun(context.folder, classifier, task=task)
     found = Selection({}, tries=len(classifier.Cs))
     if folds:
         scores = [
@@ -421,24 +421,22 @@ def fit_linear(context: JobContext) -> Fitted:
         ]
         found = out_of_fold(task, rows.train, folds, scores, tries=found.tries, calibrate=False)
 
-    predict = _predictor(task, lambda part: run.scores(part).values, found)
+    predict = _predictor(task, lambda part: run.scores(part), found)
     facts = {"chosen": {"C": classifier.C_[0]}} if len(classifier.C_) == 1 else {}
     return Fitted(predict, found, facts, save=lambda: _save_classifier(context, run))
 
 
 def _save_classifier(context: JobContext, run: ClassifierRun) -> None:
     job, study = context.job, context.config
-    # `finetune` has fewer arms than a study: the config names only those that it can train.
-    arm: Any = {"arm": job.arm} if job.arm in LINEAR_ARMS else {}
-    config = FinetuneConfig(**study.dataset_settings(), **arm, seed=job.seed)
-    save_arm(run, config, context.rows, context.folder, arm=job.arm, role="measured it")
+    config = FinetuneConfig(**study.dataset_settings(), seed=job.seed)
+    save_arm(run, config, context.rows, context.folder, arm=job.arm)
 
 
 def fit_trivial(context: JobContext) -> Fitted:
     """Predict without reading: the majority class, the most frequent labels, no entity …"""
     task, train = context.task, context.rows.train
     folds = budget_folds(task, train)
-    parts = [[task.pick(train, rows.tolist()) for rows in (one.train, one.held)] for one in folds]
+    parts = [[train.pick(rows.tolist()) for rows in (one.train, one.held)] for one in folds]
     scores = [task.trivial(*part)[1] for part in parts]
     found = out_of_fold(task, train, folds, scores) if folds else Selection({})
     return Fitted(_predictor(task, lambda rows: task.trivial(train, rows)[1], found), found)
@@ -450,7 +448,7 @@ def fit_trivial(context: JobContext) -> Fitted:
 def fit_stack(context: JobContext) -> Fitted:
     """Combine the predictions of other arms, with weights fitted to out-of-fold predictions."""
     members, rows = context.needed, context.rows
-    found, stack = Selection({}), Stack.with_weights([1 / len(members)] * len(members))
+    found, stack = Selection({}), Stack([1 / len(members)] * len(members))
     shared = shared_rows(members)
     if len(shared):
         labels = np.asarray(rows.train.labels)[shared]
@@ -463,7 +461,7 @@ def fit_stack(context: JobContext) -> Fitted:
             [one.probabilities if test else one.validation_probabilities for one in members]
         )
 
-    weights = zip((one.job.arm for one in members), map(float, stack.weights_), strict=True)
+    weights = zip((one.job.arm for one in members), map(float, stack.weights), strict=True)
     return Fitted(predict, found, {"weights": dict(weights)})
 
 

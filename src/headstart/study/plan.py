@@ -293,7 +293,7 @@ def time_row(config: StudyConfig, data: StudyData, plan: Plan, name: str) -> flo
     """Time steps of a network: seconds of one row in one epoch, with its evaluation."""
     rows = data.rows(plan.budgets[-1], 0)
     count = min(TIMED_ROWS, len(rows.train))
-    rows = replace(rows, train=data.task.pick(rows.train, list(range(count))))
+    rows = replace(rows, train=rows.train.pick(list(range(count))))
     base = name or config.base
     network: dict[str, Any] = (
         {"base": base} if base else {"preset": config.preset, **config.sizes()}

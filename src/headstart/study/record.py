@@ -26,7 +26,7 @@ from headstart.data.overlap import overlap_sentence
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import log_loss, normalized
 from headstart.files import write_text
-from headstart.language_model import GAP, fill, generate
+from headstart.language_model import fill, generate
 from headstart.machine import look_up
 from headstart.model.counts import count_parameters
 from headstart.model_card import CARD
@@ -258,10 +258,10 @@ def samples(run: NetworkRun, texts: Sequence[str]) -> list[dict[str, str]]:
 def _sample(run: NetworkRun, words: list[str]) -> dict[str, str]:
     if run.causal:
         prompt = " ".join(words[:3])[:60]
-        tokens = [token for token, _ in generate(run, prompt, tokens=24)]
+        tokens = list(generate(run, prompt, tokens=24))
         text = run.tokenizer.decode([*run.tokenizer.encode([prompt])[0], *tokens])
     else:
-        words[len(words) // 2] = GAP
+        words[len(words) // 2] = "[MASK]"
         prompt = " ".join(words)
         text = f"{prompt} → " + " · ".join(word.strip() for word, _ in fill(run, prompt)[0])
     return {"prompt": prompt, "text": text}
@@ -344,14 +344,13 @@ def _write_run(new: Path, job: Job, study: "Study") -> None:
         _unpack_run(one, study, place)
         members[place.name] = Run.open(place)
     settings: Any = {**study.config.dataset_settings(), "seed": job.seed}
-    scorer = Stack.with_weights([weights[one.arm] for one in used], members)
+    scorer = Stack([weights[one.arm] for one in used], members)
     save_arm(
-        ClassifierRun(new, study.data.task, scorer),
+        ClassifierRun(new, scorer, task=study.data.task),
         FinetuneConfig(**settings),
         study.data.rows(job.labels, job.seed, job.fold),
         new,
         arm=job.arm,
-        role="measured it",
     )
 
 

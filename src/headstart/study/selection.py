@@ -100,7 +100,7 @@ def select_setting(
     if not parts:
         return Selection(settings[0])
     tried = [_held_out_scores(config, train, parts[0], one, task) for one in settings]
-    held = task.pick(train, parts[0].held.tolist())
+    held = train.pick(parts[0].held.tolist())
     losses = [_loss(task, scores, held) for scores in tried]
     best = min(range(len(settings)), key=losses.__getitem__)
     used = parts if every_fold else parts[:1]
@@ -122,7 +122,7 @@ def out_of_fold(
     """Join the scores of each fold's held-out rows, and `calibrate`: fit a temperature to them."""
     found, classes = list(scores), has_classes(task)
     if not classes:
-        held = [task.pick(train, fold.held.tolist()) for fold in parts]
+        held = [train.pick(fold.held.tolist()) for fold in parts]
         found = [
             task.row_scores(one, part)[task.metric].per_row()
             for one, part in zip(scores, held, strict=True)
@@ -142,9 +142,7 @@ def _held_out_scores(
     config: FinetuneConfig, train: Any, fold: Fold, setting: Setting, task: Task[Any]
 ) -> Any:
     """Train in memory without a fold's held-out rows, and score them."""
-    parts = Splits(
-        task.pick(train, fold.train.tolist()), task.pick(train, fold.held.tolist()), None
-    )
+    parts = Splits(train.pick(fold.train.tolist()), train.pick(fold.held.tolist()), None)
     found = finetune(config.replace(**setting, selection_metric="last"), None, splits=parts)
     return found.validation_scores
 

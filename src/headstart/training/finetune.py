@@ -30,7 +30,6 @@ from headstart.model_card import CardScore, usage, write_card
 from headstart.run import (
     SUMMARY,
     NetworkRun,
-    save_validation,
     write_rows,
     write_summary,
     write_task,
@@ -112,7 +111,9 @@ def finetune(
         train = task.encode(splits.train, encoding)
         weights = task.class_weights(splits.train, train) if config.class_weight else train.weights
         batches = EpochBatches(config, task, train, weights, encoding)
-        run = NetworkRun(folder, start.model, start.tokenizer, task, encoding.length, encoding.long)
+        run = NetworkRun(
+            folder, start.model, start.tokenizer, encoding.length, encoding.long, task=task
+        )
         validation = task.encode(splits.validation, encoding)
         held_out = Validation(config, run, splits.validation, validation)
         trainer = Trainer(
@@ -139,7 +140,7 @@ def finetune(
         if folder is not None and not resume:
             start.tokenizer.save(folder)
             write_task(task, encoding, folder)
-            write_rows(task, splits, folder)
+            write_rows(splits, folder)
             write_start(folder, config, identity, plan)
         step = trainer.checkpoints.last_step() if resume and trainer.checkpoints else 0
         callback.on_start(run, step)
@@ -286,7 +287,7 @@ class Validation:
             self._weights = {name: value.clone() for name, value in weights.items()}
             return
         save_model(self.run.model, self.run.folder)
-        save_validation(self.run.require_task(), self.scores, self.rows, self.run.folder)
+        write_task(self.run.require_task(), self.run.encoding, self.run.folder, self._temperature())
 
     def best_run(self) -> NetworkRun:
         """Return the run with its best weights, calibrated."""
@@ -297,9 +298,10 @@ class Validation:
                 self.scores = task.decode(found.outputs(self.examples), self.examples)
             return replace(found, validation_scores=self.scores)
         self.run.model.load_state_dict(self._weights)
-        task = self.run.require_task()
-        temperature = task.fit_temperature(task.validation_arrays(self.scores, self.rows))
-        return replace(self.run, temperature=temperature, validation_scores=self.scores)
+        return replace(self.run, temperature=self._temperature(), validation_scores=self.scores)
+
+    def _temperature(self) -> float:
+        return self.run.require_task().fit_temperature(self.scores, self.rows)
 
 
 def make_plan(
@@ -439,6 +441,6 @@ def _write_card(
             for name, one in measured.items()
         ],
         fingerprints=identity,
-        use=usage(task.texts_per_row),
+        use=usage(len(task.input_names)),
         limits=[*TASK_LIMITS, *doubts],
     )

@@ -38,7 +38,7 @@ OPTION = re.compile(r"(^|\s)--[a-z]")
 REMARK = re.compile(r" \([^()]*--[a-z][^()]*\)")  # about an option, in brackets
 KINDS = ("inspect", "plan", "study", "predict")
 # Of predictions, by the kind of the file of texts; others become CSV.
-SUFFIXES = {"jsonl": ".jsonl", "json": ".jsonl", "parquet": ".parquet", "conll": ".conll"}
+SUFFIXES = {"jsonl": ".jsonl", "json": ".jsonl", "conll": ".conll"}
 
 # What a person at the page can do about an error, by its code; other errors keep their own fix.
 FIXES = {
