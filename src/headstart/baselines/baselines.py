@@ -24,7 +24,7 @@ from headstart.baselines.linear import (
 from headstart.config import DatasetSettings, FinetuneConfig
 from headstart.data.dataset import Dataset, Splits
 from headstart.errors import HeadstartError
-from headstart.lock import locked
+from headstart.files import locked
 from headstart.model_card import CardScore, usage, write_card
 from headstart.run import (
     SUMMARY,

@@ -253,7 +253,7 @@ def export(run: NetworkRun, folder: Path, *, int8: bool = False) -> Exported:
         raise HeadstartError(
             "transformers reads tokenizers of the form tokenizer.json, and this run has another",
             where=run.folder,
-            fix="export it with --to onnx, or pretrain with a tokenizer of headstart tokenizer",
+            fix="export it with --to onnx, or pretrain without --tokenizer",
         )
     written, notes = run, []
     if not _has_counterpart(run):

@@ -13,7 +13,7 @@ from typing import Any
 
 from headstart.config import FinetuneConfig
 from headstart.data.dataset import Splits
-from headstart.lock import locked
+from headstart.files import locked
 from headstart.machine import autocast
 from headstart.run import SUMMARY, NetworkRun, write_rows, write_summary, write_task
 from headstart.tasks import find_task

@@ -10,7 +10,7 @@ from pathlib import Path
 from headstart.config import PretrainConfig
 from headstart.data.corpus import Corpus
 from headstart.data.tokenizers import load_tokenizer
-from headstart.lock import locked
+from headstart.files import locked
 from headstart.model.checkpoint import save_model
 from headstart.run import SUMMARY, NetworkRun, write_summary
 from headstart.training.batches import CorpusBatches

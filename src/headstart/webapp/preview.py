@@ -10,8 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from headstart.cli.console import print_json
-from headstart.cli.errors import run_guarded
+from headstart.cli.console import print_json, run_guarded
 from headstart.data.columns import Columns, ReadOptions, choose_columns
 from headstart.data.read import FILE_KINDS, guess_task
 from headstart.data.readers import open_rows, open_table
