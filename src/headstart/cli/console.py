@@ -245,7 +245,8 @@ class Display:
         self._bar.start()
 
         def show(done: int, total: int | None, more: str = "") -> None:
-            self._bar.update(task, completed=done, total=total, more=more)
+            if task in self._bar.task_ids:  # the stage goes on
+                self._bar.update(task, completed=done, total=total, more=more)
 
         return show
 

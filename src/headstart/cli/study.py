@@ -175,6 +175,8 @@ class StudyDisplay(TrainDisplay, StudyCallback):
     Once all trainings of an arm with a label budget are done, a line has their mean score.
     """
 
+    training = "pretraining"
+
     def on_plan(self, study: Any) -> None:
         self.end_stage()
         self._study = study
@@ -187,12 +189,8 @@ class StudyDisplay(TrainDisplay, StudyCallback):
         for one in study.data.notes:
             note(one)
 
-    def on_pretraining(self, objective: str, number: int) -> None:
-        self._objective = objective
-
     def on_start(self, run: Any, step: int) -> None:
-        name = f"pretraining, {self._objective}"
-        self._steps = self.stage(name, step)
+        """Print nothing: the plan of the study is printed."""
 
     def on_evaluation(self, state: Any) -> None:
         """Print nothing: the bar shows the loss, and the report the curve."""
@@ -202,8 +200,8 @@ class StudyDisplay(TrainDisplay, StudyCallback):
     ) -> None:
         study, metric = self._study, self._study.data.task.metric
         done = [one for one in study.trainings if one in study.results]
-        if self.name != "training":
-            self._trainings = self.stage("training", len(done))
+        if self.name != "trainings":
+            self._trainings = self.stage("trainings", len(done))
         several = len(study.config.objectives) > 1 and job.objective
         arm = arm_label(job.arm) + (f" · {job.objective}" if several else "")
         what = f"{arm}, {job.labels:,} labels"

@@ -221,6 +221,8 @@ def _metrics(row: dict[str, Any]) -> dict[str, float]:
 class TrainDisplay(Display, Callback):
     """Shows the stages of a training, its plan, its progress and a line per evaluation."""
 
+    training = "training"  # the name of the stage of all steps
+
     def on_start(self, run: Any, step: int) -> None:
         plan, resumed = run.plan, f"; resumed at step {step:,}" if step else ""
         self._place = "step" if run.task is None else "epoch"
@@ -235,12 +237,13 @@ class TrainDisplay(Display, Callback):
                 f"{plan['length']} tokens; {truncated['tokens'] / truncated['of']:.1%} of all "
                 "tokens are not read (--length, or --long windows)"
             )
-        self._steps = self.stage("training", step)
 
     def on_warning(self, message: str) -> None:
         note(message)
 
     def on_step(self, state: Any) -> None:
+        if self.name != self.training:
+            self._steps = self.stage(self.training, state.step)
         speed = state.tokens / max(state.seconds, 1e-9)
         more = f", loss {state.loss:.3f}, {speed:,.0f} tokens/s"
         self._steps(state.step, state.steps, f", step {state.step:,}{more}")
