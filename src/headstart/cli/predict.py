@@ -30,9 +30,8 @@ from headstart.evaluation import metric_name
 
 OCCLUSION = "Each word is removed in turn; the numbers are the fall of its log-odds."
 CALIBRATED = (
-    "calibration error {calibration_error_after:.1%}; without the run's temperature of "
-    "{temperature:.2f} (fitted on validation) {calibration_error_before:.1%}, log-loss "
-    "{log_loss_before:.3f}"
+    "; without the run's temperature of {temperature:.2f} (fitted on validation) log-loss "
+    "{log_loss_before:.3f} and calibration error {calibration_error_before:.1%}"
 )
 MOST_CLASSES = 12  # in tables for people
 TOO_LONG = "longer than this run reads (set with finetune's --length, or --long windows)"
@@ -271,7 +270,10 @@ def print_evaluation(task: Any, found: dict[str, Any]) -> None:
             shown = intervals.get(name, plain)
             write("{name} [bold]{shown}[/]", name=metric_name(name), shown=shown)
     if calibration := found.get("calibration"):
-        write(CALIBRATED, **calibration)
+        line = "calibration error {calibration_error_after:.1%}"
+        if calibration["temperature"] != 1:
+            line += CALIBRATED
+        write(line, **calibration)
     if "confusion" in found:
         results().print("", confusion_table(found["confusion"], found["labels"]), "")
     if found["baselines"]:
