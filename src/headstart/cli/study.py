@@ -210,7 +210,7 @@ class StudyDisplay(TrainDisplay, StudyCallback):
         same = [one for one in done if _cell(one) == _cell(job)]
         if event == "done" and job in same and len(same) == len(study.plan.places):
             scores = [study.results[one].value("validation", metric) for one in same]
-            text = "{what}: mean {metric} {mean:.1%} of {count:,} trainings"
+            text = "{what}: mean validation {metric} {mean:.1%} of {count:,} trainings"
             mean = sum(scores) / len(scores)
             message(text, what=what, metric=metric_name(metric), mean=mean, count=len(same))
 
