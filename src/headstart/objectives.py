@@ -161,7 +161,7 @@ class Masked(Objective):
         if source.tokenizer.mask_id is None:
             raise HeadstartError(
                 "this tokenizer has no mask token, which a masked objective needs",
-                fix="use --objective causal, or train a tokenizer with: headstart tokenizer",
+                fix="use --objective causal, or leave --tokenizer out",
             )
         changed, chosen = mask_tokens(
             tokens,

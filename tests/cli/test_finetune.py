@@ -73,7 +73,7 @@ def test_many_classes_are_shown_by_their_most_frequent_confusions(capsys):
     scores = 9 * np.eye(30)[np.where(np.arange(60) % 5, true, 7)]
     report = task.report(scores, Dataset("d", ["a text"] * 60, true.tolist(), task.labels))
     found = {"run": "run", "evaluated_on": "a.csv", "rows": 60, "seen_rows": 0, "unfinished": False}
-    print_evaluation({**found, **report, "baselines": []}, task)
+    print_evaluation(task, {**found, **report, "baselines": []})
     shown = capsys.readouterr().out
     assert len(shown.splitlines()) < 60
     assert "lowest F1 of 30 classes" in shown
@@ -175,18 +175,6 @@ def test_finetune_reads_its_dataset_once_and_fits_baselines_to_all_rows(
     assert summary["baselines"][1]["name"] == "TF-IDF"
 
 
-def test_a_dataset_that_is_gone_leaves_the_numbers_and_the_reason(files, headstart, tmp_path):
-    shutil.copytree(files[0] / "run", tmp_path / "run")
-    config = tmp_path / "run" / "config.toml"
-    config.write_text(config.read_text().replace("train.csv", "gone.csv"))
-    write_csv(tmp_path / "other.csv", named(30, 7))
-    (tmp_path / "run" / "summary.json").unlink()
-    shown = headstart("evaluate", tmp_path / "run", tmp_path / "other.csv")
-    assert shown.returncode == 0, shown.stderr
-    assert "no baselines: there is no file or folder" in words_of(shown.stderr)
-    assert "the training has not ended" in words_of(shown.stdout)
-
-
 def test_a_run_that_does_not_know_its_training_is_evaluated_without_odd_lines(
     files, headstart, tmp_path
 ):
@@ -205,22 +193,12 @@ def test_a_run_that_does_not_know_its_training_is_evaluated_without_odd_lines(
     assert "name one" in headstart("evaluate", tmp_path / "run").stderr
 
 
-def test_without_a_test_part_the_hint_says_what_evaluate_needs(files, headstart, tmp_path):
-    write_csv(tmp_path / "valid.csv", named(30, 7))
-    arguments = ["finetune", files[0] / "train.csv", "--validation", tmp_path / "valid.csv"]
-    result = headstart(
-        *arguments, "--out", tmp_path / "run", *SMALL, "--epochs", 1, "--no-baselines"
-    )
-    assert result.returncode == 0, result.stderr
-    assert f"headstart evaluate {tmp_path / 'run'}" in words_of(result.stdout)
-
-
 def test_a_dry_run_says_how_long_it_takes_and_writes_nothing(files, headstart, headstart_json):
     folder, _ = files
     arguments = ["finetune", folder / "train.csv", "--out", folder / "dry", "--dry-run", *SMALL]
     plan = headstart_json(*arguments)
     assert plan["seconds"] > 0
     assert (plan["epochs"], plan["steps"]) == (5, 30)
-    assert "; 1 epoch of 6 steps" in headstart(*arguments, "--epochs", 1).stdout
+    assert "6 steps: 1 epochs" in headstart(*arguments, "--epochs", 1).stdout
     assert not (folder / "dry").exists()
     assert headstart("finetune", "--resume", "--dry-run", "--out", folder / "run").returncode == 0

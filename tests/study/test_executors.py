@@ -112,18 +112,6 @@ def test_threads_are_divided_among_jobs():
 
 
 @pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"cores": 2}, "--executor local has no use for --cores"),
-        ({"executor": "ray", "partition": "p"}, "--executor ray has no use for --partition"),
-    ],
-)
-def test_settings_of_another_executor_are_rejected(settings, words):
-    with pytest.raises(HeadstartError, match=words):
-        StudyConfig.create(**settings)
-
-
-@pytest.mark.parametrize(
     ("name", "package"), [("ray", "ray"), ("dask", "distributed"), ("slurm", "submitit")]
 )
 def test_a_package_that_is_not_installed_is_named(name, package, tmp_path, monkeypatch):

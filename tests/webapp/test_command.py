@@ -10,8 +10,6 @@ import sys
 import pytest
 import uvicorn
 
-from headstart.lock import locked
-
 
 @pytest.fixture
 def served(monkeypatch):
@@ -38,20 +36,19 @@ def test_it_prints_its_address_and_listens_on_this_machine_alone(headstart, tmp_
     assert said["address"] in result.stderr
 
 
-def test_each_start_has_another_key_and_only_its_owner_can_read_it(
+def test_each_start_has_another_key_and_only_its_owner_can_read_its_folder(
     headstart, tmp_path, monkeypatch
 ):
     modes = []
 
     def serve(self, sockets):
-        modes.append(stat.S_IMODE((tmp_path / "address").stat().st_mode))
         modes.append(stat.S_IMODE((tmp_path / "studies").stat().st_mode))
 
     monkeypatch.setattr(uvicorn.Server, "run", serve)
     said = [json.loads(app(headstart, tmp_path, "--port", 0, "--json").stdout) for _ in range(2)]
     keys = {one["address"].partition("#key=")[2] for one in said}
     assert len(keys) == 2
-    assert modes == [0o600, 0o700] * 2
+    assert modes == [0o700] * 2
     saved = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert not any(key in path.read_text() for path in saved for key in keys)
 
@@ -63,14 +60,6 @@ def test_the_browsers_command_line_holds_no_key(headstart, tmp_path, served, mon
     key = json.loads(result.stdout)["address"].partition("#key=")[2]
     assert key not in opened[0]
     assert "#ticket=" in opened[0]
-
-
-def test_a_second_server_says_where_the_first_one_is(headstart, tmp_path, served):
-    with locked(tmp_path / "server", "app"):
-        (tmp_path / "address").write_text("http://127.0.0.1:1/#key=x\n")
-        result = app(headstart, tmp_path, "--port", 0)
-    assert result.returncode == 2
-    assert "open http://127.0.0.1:1/#key=x" in result.stderr
 
 
 def test_a_port_that_is_in_use_is_told(headstart, tmp_path, served):
@@ -99,12 +88,10 @@ def test_without_the_extra_it_says_what_to_install(headstart, tmp_path, monkeypa
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_stop_leaves_no_address_with_a_key_behind(tmp_path, number):
+def test_a_signal_stops_it(tmp_path, number):
     options = ["--folder", tmp_path, "--no-browser", "--port", "0"]
     command = [sys.executable, "-m", "headstart", "app", *map(str, options)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert "#key=" in process.stderr.readline()
-        assert (tmp_path / "address").is_file()
         process.send_signal(number)
         assert process.wait(60) == 0, process.stderr.read()
-    assert not (tmp_path / "address").exists()

@@ -104,7 +104,7 @@ class Tokenizer:
         raise HeadstartError(
             f"this tokenizer cannot be used: {problem}",
             where=path,
-            fix="give a tokenizer.json that you trust, or train one: headstart tokenizer CORPUS",
+            fix="give a tokenizer.json that you trust, or leave --tokenizer out",
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -348,7 +348,7 @@ def load_tokenizer(path: Path | str) -> Tokenizer:
         raise HeadstartError(
             "there is no such tokenizer file",
             where=path,
-            fix="check the path, or make one with: headstart tokenizer CORPUS --out FILE",
+            fix="check the path, or name a run of headstart pretrain",
         )
     return LabTokenizer.read(path) if path.suffix == ".txt" else Tokenizer.read(path)
 

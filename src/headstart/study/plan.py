@@ -345,7 +345,6 @@ def pretrain_config(
         encoding=config.encoding,
         seed=seed,
         documents=config.documents,
-        held_out=config.held_out,
         steps=plan.pretrain_steps or None,
         threads=plan.pretrain_threads,
         precision=plan.precision,

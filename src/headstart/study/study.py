@@ -25,8 +25,7 @@ from headstart.config import PRESET_SETTINGS, StudyConfig, is_run
 from headstart.data.sources import check_outside
 from headstart.data.tokenizers import hash_of, load_tokenizer, train_tokenizer
 from headstart.errors import HeadstartError
-from headstart.files import check_folder, replacing, write_text
-from headstart.lock import locked
+from headstart.files import check_folder, locked, replacing, write_text
 from headstart.model.presets import Preset, preset, preset_of
 from headstart.objectives import OBJECTIVES
 from headstart.run import SUMMARY, NetworkRun

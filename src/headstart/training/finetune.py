@@ -22,7 +22,7 @@ from headstart.config import FinetuneConfig, is_run, read_settings
 from headstart.data.batches import LengthBatches
 from headstart.data.dataset import Splits
 from headstart.data.tokenizers import hash_of
-from headstart.lock import locked
+from headstart.files import locked
 from headstart.machine import autocast
 from headstart.model.checkpoint import save_model
 from headstart.model.model import Model

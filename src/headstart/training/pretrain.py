@@ -15,7 +15,7 @@ from headstart.data.corpus import Corpus
 from headstart.data.inspect import inspect_data
 from headstart.data.tokenizers import load_tokenizer
 from headstart.errors import HeadstartError
-from headstart.lock import locked
+from headstart.files import locked
 from headstart.model.checkpoint import save_model
 from headstart.model.model import Model
 from headstart.model.sampled_softmax import SoftmaxSampler

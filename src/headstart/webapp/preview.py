@@ -10,8 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from headstart.cli.console import print_json
-from headstart.cli.errors import run_guarded
+from headstart.cli.console import print_json, run_guarded
 from headstart.data.columns import Columns, ReadOptions, choose_columns
 from headstart.data.readers import FORMATS, open_rows
 from headstart.data.sources import find_source, storable
