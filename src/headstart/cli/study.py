@@ -231,7 +231,7 @@ class StudyDisplay(TrainDisplay, StudyCallback):
         self, job: Any, event: str, epoch: int | None = None, value: float | None = None
     ) -> None:
         key = _cell(job)
-        self.running[key] = f"epoch {epoch}" if epoch else "selecting" if job.select else "…"
+        self.running[key] = f"epoch {epoch}" if epoch else "…"
         if event == "done":
             self.running.pop(key)
             if not messages().is_terminal and self._is_full(key):
@@ -280,11 +280,7 @@ class StudyDisplay(TrainDisplay, StudyCallback):
     def _scores(self, key: tuple[str, str, int]) -> list[float]:
         """Return the validation scores of a cell's finished trainings."""
         finished, metric = self.study.results.items(), self.study.data.task.metric
-        return [
-            one.value("validation", metric)
-            for job, one in finished
-            if _cell(job) == key and not job.select
-        ]
+        return [one.value("validation", metric) for job, one in finished if _cell(job) == key]
 
     def _words(self, key: tuple[str, str, int]) -> str:
         """Write a cell: the mean, the finished seeds, and what is running."""
@@ -307,7 +303,7 @@ def plan_lines(study: Any) -> list[str]:
     """Describe what will be done, how long it takes, and what was reduced."""
     from headstart.study.data import split_sizes
     from headstart.study.plan import find_epochs
-    from headstart.study.record import dataset_name
+    from headstart.study.study import dataset_name
 
     config, plan, task = study.config, study.plan, study.data.task
     named = config.name or dataset_name(config.dataset)
@@ -328,7 +324,7 @@ def plan_lines(study: Any) -> list[str]:
             lines.append(TRIES)
     if plan.pretrain_steps:
         corpus = ", ".join(config.corpus) or "the training texts (no --corpus)"
-        times = plan.pretrainings(config)
+        times = len(plan.text_places(config))
         tokens = f"{times} × {plan.pretrain_steps * PretrainConfig.batch_tokens:,} tokens"
         lines.append(f"  pretraining on {corpus}: {', '.join(config.objectives)}, {tokens}")
     lines.append(f"  about {duration(plan.seconds)}")

@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from headstart.arms import CLASS_TASKS
-from headstart.config import PretrainConfig, StudyConfig
+from headstart.config import FinetuneConfig, StudyConfig
 from headstart.data.corpus import Corpus, read_corpus
 from headstart.data.dataset import Dataset, Splits
 from headstart.data.inspect import NO_TEST_PART, inspect_data
@@ -16,7 +15,7 @@ from headstart.errors import HeadstartError
 from headstart.tasks import find_task
 from headstart.tasks.task import Task
 from headstart.training.callbacks import Callback
-from headstart.training.corpus import open_corpus
+from headstart.training.run_files import overlap_note
 
 USUAL_BUDGETS = (100, 400)  # and all labels
 LEAST_TEST_ROWS, FOLDS = 200, 5  # with fewer that are split off, a study is made in folds
@@ -100,7 +99,7 @@ def read_data(config: StudyConfig, callback: Callback) -> StudyData:
     kind = find_task(config.task)
     progress = callback.stage("reading the dataset")
     splits: Any = kind.read(config.dataset, **config.read_options(), progress=progress)
-    notes = list(splits.notes)
+    notes, inspected = list(splits.notes), splits
     task = kind.from_rows(splits.train)
     shared = splits.test is None and config.selection == "none"
     if splits.test is None:
@@ -109,7 +108,6 @@ def read_data(config: StudyConfig, callback: Callback) -> StudyData:
     _check_parts(splits)
     dealt, every = _deal_folds(config, splits), splits.whole
     splits = replace(splits, whole=None)
-    inspected = replace(splits, test=None) if shared else splits
     if dealt:
         notes.append(
             f"evaluated in {max(fold for _, fold in dealt)} folds: each of the {len(every):,} "
@@ -123,7 +121,7 @@ def read_data(config: StudyConfig, callback: Callback) -> StudyData:
         read = read_corpus(config.corpus, encoding=config.encoding, documents=config.documents)
         corpus = read.without(held_out)
     found = inspect_data(inspected, corpus, progress=callback.stage("looking at the data"))
-    warnings = [one for one in found.warnings if inspected.test or one != NO_TEST_PART]
+    warnings = [one for one in found.warnings if one != NO_TEST_PART]  # there is a note about it
     notes += [one for one in warnings if not (dealt and one.startswith("validation"))]
     dropped = dict(corpus.overlapping) if corpus is not None else {}
     if corpus is not None and config.task_text and not dealt:
@@ -142,14 +140,15 @@ def read_data(config: StudyConfig, callback: Callback) -> StudyData:
             "without their labels" + (", in each fold without its test rows" if dealt else "")
         )
     if config.base:
-        notes += _seen_by_base(Path(config.base), held_out)
+        doubt = overlap_note(FinetuneConfig(**config.dataset_settings(), base=config.base))
+        notes += [] if doubt is None else [doubt]
     trains = [fold.splits.train for fold in folds.values()] or [splits.train]
     least = min((take_budget(train, "all", 0) for train in trains), key=len)
     return StudyData(
         task,
         splits,
         corpus,
-        find_budgets(config, task, least, len(least)),
+        find_budgets(config, task, least),
         len(least),
         config.selection == "budget",
         notes,
@@ -195,11 +194,11 @@ def has_classes(task: Task[Any]) -> bool:
     return task.name in CLASS_TASKS
 
 
-def find_budgets(config: StudyConfig, task: Task[Any], train: Any, all_labels: int) -> list[int]:
+def find_budgets(config: StudyConfig, task: Task[Any], train: Any) -> list[int]:
     """Return the numbers of labelled rows, ascending; the usual ones as far as there are rows."""
     least = 2 * len(task.labels) if has_classes(task) else 2
     if not config.labels:
-        return [*(n for n in USUAL_BUDGETS if least <= n < all_labels), all_labels]
+        return [*(n for n in USUAL_BUDGETS if least <= n < len(train)), len(train)]
     budgets = sorted({len(take_budget(train, budget, 0)) for budget in config.labels})
     if not has_classes(task) and budgets[0] < least:
         raise HeadstartError(
@@ -266,20 +265,3 @@ def _own_texts(config: StudyConfig, task: Task[Any], train: Any, held_out: Seque
             code="no-corpus",
         )
     return corpus
-
-
-def _seen_by_base(base: Path, held_out: list[str]) -> list[str]:
-    """Say whether a base that exists already was pretrained on validation or test texts."""
-    try:
-        corpus = open_corpus(PretrainConfig.load(base)).without(held_out)
-    except (HeadstartError, KeyError):
-        return ["the base's corpus is not here, so whether it holds test rows is not known"]
-    for _ in corpus:  # counts the dropped ones
-        pass
-    seen = corpus.overlapping.total()
-    if not seen:
-        return []
-    return [
-        f"the base was pretrained on {seen:,} texts that equal, contain or nearly equal one of "
-        "validation or test: its results may look too good"
-    ]

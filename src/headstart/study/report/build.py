@@ -374,7 +374,7 @@ def labels_cell(needed: Interval | str, most: int) -> tuple[str, str]:
 
 
 def _pretraining(part: Mapping[str, Any]) -> dict[str, Any]:
-    """Describe the pretraining of an objective: its last numbers, its loss, and samples."""
+    """Describe the pretraining of an objective: its last numbers and its loss."""
     name, points = part["objective"], part["points"]
     measured = [point for point in points if point["perplexity"] is not None]
     words = loss = None
@@ -385,9 +385,7 @@ def _pretraining(part: Mapping[str, Any]) -> dict[str, Any]:
         words = f"Perplexity {last['perplexity']:,.1f} on held-out text{bits}, {after}."
         draw = partial(loss_chart, name, points)
         loss = _figure(f"pretraining-{name}", "Loss by tokens", draw, Frame(780, 300))
-    verb = "fills gaps" if name.startswith("masked") else "continues texts"
-    samples = [(one["prompt"], one["text"].removeprefix(one["prompt"])) for one in part["samples"]]
-    return {"objective": name, "words": words, "loss": loss, "verb": verb, "samples": samples}
+    return {"objective": name, "words": words, "loss": loss}
 
 
 def _shown(analysis: Analysis) -> list[Series]:
