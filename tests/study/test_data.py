@@ -101,10 +101,21 @@ def test_where_nothing_is_selected_all_of_validation_is_reported_on(tmp_path):
     assert "validation texts are also in test" not in notes  # one part does not overlap itself
 
 
-def test_a_base_has_its_objective_and_its_corpus_is_reported(tmp_path):
+def test_a_base_that_read_the_test_rows_is_reported(tmp_path):
+    config = small_config(tmp_path)
+    judged = read(config).splits.test.texts
+    with (tmp_path / "corpus.txt").open("a", encoding="utf-8") as file:
+        file.writelines(f"{text}\n" for text in judged[:2])
+    base = small_run(tmp_path, steps=2)
+    study = StudyConfig.create(dataset=config.dataset, base=str(base), arms=["pretrained"], folds=1)
+    assert study.objectives == ["causal"]
+    held = sum(read(config).dropped.values())
+    assert held >= 2
+    assert any(f"pretrained on {held} texts that equal" in note for note in read(study).notes)
+
+
+def test_a_base_has_the_objective_it_was_pretrained_with(tmp_path):
     base = small_run(tmp_path, objective="masked", steps=2)
-    config = small_config(tmp_path).replace(base=str(base), arms=["pretrained"], corpus=[])
-    assert any("may contain validation or test texts" in note for note in read(config).notes)
     assert StudyConfig.create(dataset=["x"], base=str(base)).objectives == ["masked"]
     with pytest.raises(HeadstartError, match="pretrained with masked"):
         StudyConfig.create(dataset=["x"], base=str(base), objectives=["causal"])

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from headstart.arms import CLASS_TASKS
-from headstart.config import FinetuneConfig, StudyConfig
+from headstart.config import PretrainConfig, StudyConfig
 from headstart.data.corpus import Corpus, read_corpus
 from headstart.data.dataset import Dataset, Splits
 from headstart.data.inspect import NO_TEST_PART, inspect_data
@@ -15,7 +16,7 @@ from headstart.errors import HeadstartError
 from headstart.tasks import find_task
 from headstart.tasks.task import Task
 from headstart.training.callbacks import Callback
-from headstart.training.run_files import overlap_note
+from headstart.training.corpus import open_corpus
 
 USUAL_BUDGETS = (100, 400)  # and all labels
 LEAST_TEST_ROWS, FOLDS = 200, 5  # with fewer that are split off, a study is made in folds
@@ -140,8 +141,7 @@ def read_data(config: StudyConfig, callback: Callback) -> StudyData:
             "without their labels" + (", in each fold without its test rows" if dealt else "")
         )
     if config.base:
-        doubt = overlap_note(FinetuneConfig(**config.dataset_settings(), base=config.base))
-        notes += [] if doubt is None else [doubt]
+        notes += _seen_by_base(Path(config.base), held_out)
     trains = [fold.splits.train for fold in folds.values()] or [splits.train]
     least = min((take_budget(train, "all", 0) for train in trains), key=len)
     return StudyData(
@@ -265,3 +265,20 @@ def _own_texts(config: StudyConfig, task: Task[Any], train: Any, held_out: Seque
             code="no-corpus",
         )
     return corpus
+
+
+def _seen_by_base(base: Path, held_out: list[str]) -> list[str]:
+    """Say whether a base that exists already was pretrained on validation or test texts."""
+    try:
+        corpus = open_corpus(PretrainConfig.load(base)).without(held_out)
+    except (HeadstartError, KeyError):
+        return ["the base's corpus is not here, so whether it holds test rows is not known"]
+    for _ in corpus:  # counts the dropped ones
+        pass
+    seen = corpus.overlapping.total()
+    if not seen:
+        return []
+    return [
+        f"the base was pretrained on {seen:,} texts that equal, contain or nearly equal one of "
+        "validation or test: its results may look too good"
+    ]
