@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from filelock import FileLock
 
 from headstart.config import FinetuneConfig
 from headstart.errors import HeadstartError
@@ -112,16 +111,6 @@ def test_a_study_notices_that_its_data_changed(tmp_path):
         plan_study(config, tmp_path / "out")
 
 
-def test_two_processes_do_not_share_a_study(tmp_path):
-    config = small_config(tmp_path, arms=["tfidf"])
-    (tmp_path / "out").mkdir()
-    with (
-        FileLock(tmp_path / "out" / ".lock"),
-        pytest.raises(HeadstartError, match="running already"),
-    ):
-        run_config(config, tmp_path / "out")
-
-
 def test_a_study_that_another_process_has_begun_in_the_meantime_is_rejected(tmp_path):
     planned = plan_study(small_config(tmp_path, arms=["trivial"], corpus=[]), tmp_path / "out")
     small_study(tmp_path, arms=["trivial"], corpus=[])
@@ -150,12 +139,3 @@ def test_the_config_of_the_best_network_gives_the_same_weights(tmp_path):
     finetune(config, tmp_path / "again")
     weights = [(folder / "model.safetensors").read_bytes() for folder in (best, tmp_path / "again")]
     assert weights[0] == weights[1]
-
-
-@pytest.mark.slow
-def test_a_job_that_fails_in_a_process_is_reported_with_its_reason(finished, tmp_path):
-    shutil.copytree(finished.base_folder("causal"), tmp_path / "out" / "bases" / "causal")
-    (tmp_path / "out" / "bases" / "causal" / "model.safetensors").write_bytes(b"damaged")
-    config = finished.config.replace(jobs=2, arms=["scratch", "pretrained"])
-    with pytest.raises(HeadstartError, match="damaged"):
-        run_config(config, tmp_path / "out")
