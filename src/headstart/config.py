@@ -683,11 +683,6 @@ class StudyConfig(DatasetSettings, NetworkSettings):
         "default 5 if a test part must be split off and would have fewer than 200 rows.",
         panel="Study", minimum=1, maximum=100,
     )  # fmt: skip
-    bases: int = setting(
-        1, "Number of pretrainings; with several, the intervals include the variance between them.",
-        panel="Study",
-        minimum=1, maximum=1_000,
-    )  # fmt: skip
     selection: Literal["budget", "none"] = setting(
         "budget",
         "Which rows select epochs, regularisation and weights: those of the label budget, or none "
@@ -738,10 +733,6 @@ class StudyConfig(DatasetSettings, NetworkSettings):
         None, "Memory of each training in GB, on Ray or Slurm.", panel="Machine", advanced=True,
         above=0, maximum=100_000, in_identity=False,
     )  # fmt: skip
-    gpus: int | None = setting(
-        None, "GPUs of each training, on Ray or Slurm.", panel="Machine", advanced=True,
-        minimum=0, maximum=64, in_identity=False,
-    )  # fmt: skip
     partition: str | None = setting(
         None, "The Slurm partition.", panel="Machine", advanced=True, in_identity=False
     )
@@ -790,24 +781,12 @@ class StudyConfig(DatasetSettings, NetworkSettings):
         if any("arms" in arm.needs for arm in arms) and len(self.members) < 2:
             possible = ", ".join(name for name, arm in ARMS.items() if arm.stackable)
             problems.append(f"a stack combines two or more of {possible}; name them in --arms")
-        return problems + self._base_problems()
-
-    def _base_problems(self) -> list[str]:
-        problems = self.base_problems()
-        if self.base:
-            if self.bases > 1:
-                problems.append("--bases is for bases that the study pretrains; do not give --base")
-            problems += [
-                f"{arm.name} is what pretraining starts from; with --base nothing is pretrained"
-                for arm in self.arm_table
-                if arm.start == "initial"
-            ]
-        if self.bases > self.seeds:
-            problems.append(
-                f"{self.bases} bases for {self.seeds} seeds: each seed is fine-tuned from one "
-                f"base, so give --seeds {self.bases} or more"
-            )
-        return problems
+        problems += [
+            f"{arm.name} is what pretraining starts from; with --base nothing is pretrained"
+            for arm in arms
+            if self.base and arm.start == "initial"
+        ]
+        return problems + self.base_problems()
 
     @property
     def arm_table(self) -> list[Arm]:

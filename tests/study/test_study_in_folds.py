@@ -16,8 +16,7 @@ from headstart.study.statistics import mean_interval, seed_variance
 from headstart.study.study import plan_study
 from headstart.training.callbacks import Callback
 from tests.labelled import dataset, write_csv
-from tests.study.small_study import run_config, small_config
-from tests.study.test_other_tasks import config as config_of
+from tests.study.small_study import results_of, run_config, small_config
 
 ARMS = ["tfidf", "scratch", "pretrained", "stack"]
 
@@ -49,12 +48,10 @@ def test_every_row_is_judged_once_by_each_seed(finished):
 
 
 def test_a_row_has_the_prediction_of_the_fold_that_held_it_out(finished):
-    results = read_results(finished.folder)
-    joined = results.probabilities("scratch", "causal", 20)
-    for job, one in finished.results.items():
-        if (job.arm, job.labels) == ("scratch", 20):
-            rows = finished.data.fold(job.seed, job.fold).rows
-            assert np.array_equal(joined[job.seed, rows], one.probabilities)
+    joined = read_results(finished.folder).probabilities("scratch", "causal", 20)
+    for one in results_of(finished, "scratch", labels=20):
+        rows = finished.data.fold(one.job.seed, one.job.fold).rows
+        assert np.array_equal(joined[one.job.seed, rows], one.predictions)
 
 
 def test_no_row_is_judged_by_what_has_read_it_or_its_duplicate(finished):
@@ -151,15 +148,6 @@ def test_a_class_of_two_rows_is_judged_in_two_folds(tmp_path):
     assert results.rows["gold"].to_pylist().count("thing") == 2
     document = json.loads((study.folder / "study.json").read_text())
     assert document["splits"] == {"labelled": len(results.rows)}
-
-
-@pytest.mark.parametrize("task", ["multi-label", "spans"])
-def test_every_task_is_judged_in_folds(tmp_path, task):
-    config = config_of(task, tmp_path, folds=3, seeds=2, arms=["trivial"])
-    study = run_config(config, tmp_path / "out")
-    results = read_results(study.folder)
-    assert len(results.rows) == len(study.data.splits.train)
-    assert results.scores("trivial", "", results.about["budgets"][-1]).shape[1] == len(results.rows)
 
 
 def test_intervals_cover_the_expected_accuracy_of_real_folds():

@@ -31,7 +31,7 @@ plan = {"event": "plan", "trainings": 2, "seconds": 60, "pretrain_steps": 0, "bu
 def write(event):
     with (folder / "progress.jsonl").open("a") as file:
         file.write(json.dumps({"time": time.time(), **event}) + "\\n")
-run = {"arm": "scratch", "objective": "causal", "labels": 20, "seed": 0, "select": False, "fold": 0}
+run = {"arm": "scratch", "objective": "causal", "labels": 20, "seed": 0, "fold": 0}
 try:
     write(plan)
     for epoch in range(1, 4_000):

@@ -17,7 +17,7 @@ REPORT = {"event": "stage", "name": "computing intervals and writing the report"
 
 def run(arm, seed, **more):
     names = {"arm": arm, "objective": "causal", "labels": 20, "seed": seed}
-    return {**names, "select": False, "fold": 0, **more}
+    return {**names, "fold": 0, **more}
 
 
 def done(arm, seed, **more):
@@ -120,7 +120,6 @@ def test_a_line_that_is_cut_short_is_ignored(write):
     assert live(folder)["plan"] is not None
 
 
-def test_a_selection_is_not_a_training(write):
-    selection = {**run("scratch", 0), "select": True, "seconds": 4.0}
-    folder = write((0, PLAN), (5, {"event": "done", **selection}))
+def test_a_job_without_a_value_is_not_a_training(write):
+    folder = write((0, PLAN), (5, {"event": "done", **run("scratch", 0, seconds=4.0)}))
     assert live(folder)["finished"] == 0

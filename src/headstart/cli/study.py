@@ -221,7 +221,7 @@ def _cell(job: Any) -> tuple[str, str, int]:
 def plan_lines(study: Any) -> list[str]:
     """Describe what will be done, how long it takes, and what was reduced."""
     from headstart.study.data import split_sizes
-    from headstart.study.record import dataset_name
+    from headstart.study.study import dataset_name
 
     config, plan, task = study.config, study.plan, study.data.task
     parts = ", ".join(f"{count:,} {name}" for name, count in split_sizes(study.data).items())
@@ -235,11 +235,9 @@ def plan_lines(study: Any) -> list[str]:
     ]
     if plan.pretrain_steps:
         corpus = ", ".join(config.corpus) or "the training texts (no --corpus)"
-        tokens = plan.pretrain_steps * PretrainConfig.batch_tokens
-        lines.append(
-            f"  pretraining on {corpus}: {', '.join(config.objectives)}, "
-            f"{plan.pretrainings(config)} × {tokens:,} tokens"
-        )
+        times = len(plan.text_places(config))
+        tokens = f"{times} × {plan.pretrain_steps * PretrainConfig.batch_tokens:,} tokens"
+        lines.append(f"  pretraining on {corpus}: {', '.join(config.objectives)}, {tokens}")
     lines += [f"  reduced: {cut}" for cut in plan.cuts]
     if study.resumed:
         done = sum(job in study.results for job in study.trainings)

@@ -72,7 +72,7 @@ class LiveStudy:
             self.latest = _cell(event)
             self.epochs[self.latest][event["seed"], event["fold"], event["epoch"]] = event["value"]
         elif kind == "done":
-            if "value" in event:  # a selection has none
+            if "value" in event:  # what trains only `best/` has none
                 self.finished[_cell(event)][event["seed"], event["fold"]] = event["value"]
             if "left" in event:
                 self.left, self.left_at = event["left"], now

@@ -277,7 +277,7 @@ def labels_cell(needed: Interval | str, most: int) -> tuple[str, str]:
 
 
 def _pretraining(part: Mapping[str, Any]) -> dict[str, Any]:
-    """Describe the pretraining of an objective: its last numbers, its loss, and samples."""
+    """Describe the pretraining of an objective: its last numbers and its loss."""
     name, points = part["objective"], part["points"]
     measured = [point for point in points if point["perplexity"] is not None]
     words = loss = None
@@ -290,9 +290,7 @@ def _pretraining(part: Mapping[str, Any]) -> dict[str, Any]:
         loss = _figure(
             f"pretraining-{name}", caption, partial(loss_chart, name, points), (780, 300)
         )
-    verb = "fills gaps" if name.startswith("masked") else "continues texts"
-    samples = [(one["prompt"], one["text"].removeprefix(one["prompt"])) for one in part["samples"]]
-    return {"objective": name, "words": words, "loss": loss, "verb": verb, "samples": samples}
+    return {"objective": name, "words": words, "loss": loss}
 
 
 def _confusions(analysis: Analysis) -> list[dict[str, Any]]:
