@@ -6,14 +6,13 @@ import pytest
 
 from headstart.errors import HeadstartError
 from headstart.serve.batching import BATCH_CHARACTERS, BatchQueue
-from headstart.serve.metrics import Metrics
 from tests.serve.served import FakeModel, until
 
 
 def run(scenario, **settings):
     """Run a scenario with a queue and a fake model."""
     model = FakeModel()
-    queue = BatchQueue(model, Metrics(), **{"limit": 100, "threads": 1, **settings})
+    queue = BatchQueue(model.predict, **{"limit": 100, "threads": 1, **settings})
 
     async def whole():
         try:

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from headstart.serve.app import create_app
+from headstart.serve.model import open_model
 from headstart.serve.settings import ServeConfig
 from tests.serve.served import ADDRESS
 
@@ -35,16 +36,10 @@ def test_the_document_describes_every_route_and_its_refusals(client):
     assert body["schema"]["$ref"].rpartition("/")[2] in document["components"]["schemas"]
 
 
-def test_the_document_asks_for_the_token_where_there_is_one(classifier, monkeypatch):
-    monkeypatch.setenv("HEADSTART_TOKEN", "s3cret")
-    document = create_app(classifier, ServeConfig()).openapi()
-    assert document["paths"]["/predict"]["post"]["security"] == [{"HTTPBearer": []}]
-
-
 @pytest.fixture(scope="module")
 def app(classifier):
     """The routes and a running queue, as the server has them."""
-    routes = create_app(classifier, ServeConfig(max_bytes=100_000))
+    routes = create_app(open_model(classifier), ServeConfig(max_bytes=100_000))
 
     async def without_lifespan(scope, receive, send):
         if scope["type"] != "lifespan":  # it would be started with every request
@@ -57,7 +52,7 @@ def app(classifier):
             await send({"type": f"lifespan.{phase}.complete"})
 
     yield without_lifespan
-    routes.state.service.queue.close()
+    routes.state.queue.close()
 
 
 def test_requests_made_up_from_the_document_have_no_server_error(app):

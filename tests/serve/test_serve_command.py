@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from headstart.serve.app import create_app
+from headstart.serve.model import open_model
 from headstart.serve.settings import ServeConfig
 from tests.pages import read_blocks, words_of
 from tests.serve.served import client_of, save_random_run
@@ -112,23 +113,19 @@ def workers_of(process):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("workers", [1, 2])
-def test_signals_reload_and_stop_a_server(tmp_path, workers):
+def test_workers_are_replaced_by_ones_with_a_newer_run(tmp_path):
     folder = save_random_run(tmp_path / "run", labels=("old", "older"))
     save_random_run(tmp_path / "next", seed=1, labels=("new", "newer"))
-    process, said = started(folder, "--workers", workers, "--threads", 1)
+    process, said = started(folder, "--workers", 2, "--threads", 1)
     try:
         address = said["address"]
         assert ask(address) == {"old", "older"}
         weights = (folder / "model.safetensors").read_bytes()
         (folder / "model.safetensors").write_bytes(weights[:1_000])
         process.send_signal(signal.SIGHUP)
-        if workers > 1:
-            wait_for(lambda: len(workers_of(process)) == 3)  # the one that cannot open the run
-            wait_for(lambda: len(workers_of(process)) == 2)
-        for _ in range(50):
-            assert ask(address) == {"old", "older"}
-            time.sleep(0.1)
+        wait_for(lambda: len(workers_of(process)) == 3)  # the one that cannot open the run
+        wait_for(lambda: len(workers_of(process)) == 2)
+        assert ask(address) == {"old", "older"}
         for path in (tmp_path / "next").iterdir():
             path.replace(folder / path.name)
         process.send_signal(signal.SIGHUP)
@@ -137,7 +134,7 @@ def test_signals_reload_and_stop_a_server(tmp_path, workers):
         code, errors = stopped(process)
     assert code == 0, errors
     assert "Traceback" not in errors
-    assert re.search("the old one stays|keeping worker", errors)
+    assert "keeping worker" in errors
 
 
 @pytest.mark.slow
@@ -234,7 +231,8 @@ def test_every_curl_line_of_the_page_is_answered(tmp_path, monkeypatch):
     assert len(lines) >= 8
     monkeypatch.setenv("HEADSTART_TOKEN", "s3cret")
     clients = {
-        port: client_of(create_app(runs[name], ServeConfig())) for port, name in ports.items()
+        port: client_of(create_app(open_model(runs[name]), ServeConfig()))
+        for port, name in ports.items()
     }
     for client in clients.values():
         client.__enter__()

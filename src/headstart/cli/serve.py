@@ -15,8 +15,8 @@ from headstart.serve.settings import ServeConfig
 
 PACKAGES = ("fastapi", "uvicorn", "prometheus_client")
 READY = (
-    "[bold]{name}[/] ({task}) listens at [bold]{address}/predict[/]; {address}/openapi.json "
-    "describes the requests\n[dim]Ctrl-C stops it, SIGHUP opens a newer run[/]"
+    "a model of the task {task} listens at [bold]{address}/predict[/]; {address}/openapi.json "
+    "describes the requests\n[dim]Ctrl-C stops it[/]"
 )
 
 
