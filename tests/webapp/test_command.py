@@ -86,6 +86,7 @@ def test_a_port_that_is_in_use_is_told(headstart, tmp_path, served):
 def test_files_that_a_running_study_is_writing_are_left_alone(headstart, tmp_path, served):
     part = tmp_path / "studies" / "0123456789ab" / "study" / ".model.x.part"
     part.parent.mkdir(parents=True)
+    part.parent.with_name("record.json").write_text("{}")
     part.touch()
     assert app(headstart, tmp_path, "--port", 0).returncode == 0
     assert part.exists()

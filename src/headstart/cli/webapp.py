@@ -1,5 +1,6 @@
 """`headstart app`: the web page."""
 
+import secrets
 import socket
 import webbrowser
 from pathlib import Path
@@ -58,28 +59,26 @@ def app(
 def _serve(
     place: Path, listening: socket.socket, upload_mb: int, *, json: bool, browser: bool
 ) -> None:
-    import uvicorn
-
     from headstart.serve.server import run_here
-    from headstart.webapp.server import make_app
+    from headstart.webapp.server import make_app, make_config
 
     made = make_app(place, upload_mb=upload_mb)
-    port, keys = listening.getsockname()[1], made.state.keys
+    port = listening.getsockname()[1]
     page = f"http://{HOST}:{port}/"
+    with_key = f"{page}#key={made.state.token}"
     address = place / "address"
     address.unlink(missing_ok=True)
     address.touch(mode=0o600)  # only its owner can read it
-    address.write_text(f"{page}#key={keys.key}\n", encoding="utf-8")
-    lines = f"Headstart: {page}#key={keys.key}\nUploads and studies are saved in {place}. "
+    address.write_text(f"{with_key}\n", encoding="utf-8")
+    lines = f"Headstart: {with_key}\nUploads and studies are saved in {place}. "
 
     def announce() -> None:
         if json:
-            print_json({"address": f"{page}#key={keys.key}", "folder": str(place), "port": port})
+            print_json({"address": with_key, "folder": str(place), "port": port})
         messages().print(lines + "Ctrl-C ends the page, not a study.", soft_wrap=True)
         if browser:
-            webbrowser.open(f"{page}#ticket={keys.ticket()}")
+            ticket = secrets.token_urlsafe(24)
+            made.state.tickets.add(ticket)
+            webbrowser.open(f"{page}#ticket={ticket}")
 
-    config = uvicorn.Config(
-        made, log_level="warning", access_log=False, timeout_graceful_shutdown=5
-    )
-    run_here(config, listening, announce)
+    run_here(make_config(made), listening, announce)

@@ -10,6 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from headstart.errors import HeadstartError
 from headstart.serve.settings import READ_SECONDS
@@ -29,6 +30,7 @@ STATUS = {
     "content-type": 415,
     "invalid": 422,
     "busy": 429,
+    "gone": 499,  # the number is nginx's
     "bug": 500,
     "stopping": 503,
     "deadline": 504,
@@ -62,6 +64,8 @@ def known_error(error: Exception) -> HeadstartError:
                 code="content-type",
             )
         return HeadstartError(str(first["msg"]), where=_place(first["loc"]))
+    if isinstance(error, ClientDisconnect):
+        return HeadstartError("the client has gone", code="gone")
     return HeadstartError("the server failed; its log says why", code="bug")
 
 

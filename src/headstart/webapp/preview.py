@@ -6,7 +6,6 @@ python -m headstart.webapp.preview FILE --json
 import json
 import subprocess
 import sys
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from headstart.cli.console import print_json
 from headstart.cli.errors import run_guarded
 from headstart.data.columns import Columns, ReadOptions, choose_columns
 from headstart.data.read import FILE_KINDS, guess_task
-from headstart.data.readers import open_rows, open_table
+from headstart.data.readers import open_table
 from headstart.data.sources import find_source
 from headstart.data.stream import storable
 from headstart.errors import HeadstartError
@@ -29,18 +28,13 @@ def preview(path: Path) -> dict[str, Any]:
     task, _ = guess_task([path])
     source = find_source(path, FILE_KINDS.get(task))
     table = open_table(source)
-    found, options = Columns(), ReadOptions()
+    found = Columns()
     if task not in FILE_KINDS:
         try:
-            found = choose_columns(table.names, table.sample, options)
+            found = choose_columns(table.names, table.sample, ReadOptions())
         except HeadstartError:  # the user has to choose
             found = Columns(table.names[0])
-        options = ReadOptions(text_column=found.text)
-    rows = []
-    for row in islice(open_rows(source, options, pairs=task == "spans", all_columns=True), ROWS):
-        if row.problem is not None and row.problem.code == "encoding":
-            raise row.problem
-        rows.append([_cell(row.columns.get(name)) for name in table.names[:COLUMNS]])
+    rows = [[_cell(row.get(name)) for name in table.names[:COLUMNS]] for row in table.sample[:ROWS]]
     return {
         "tasks": [task] if task in FILE_KINDS else sorted(TABLE_TASKS, key=task.__ne__),
         "columns": [storable(name) for name in table.names],
