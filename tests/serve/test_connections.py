@@ -80,12 +80,6 @@ def test_answers_are_not_held_back_to_fill_a_packet():
         assert found.proto == socket.IPPROTO_TCP
 
 
-def test_what_is_no_http_is_400(running):
-    with connected(running[0]) as client:
-        client.sendall(b"\x16\x03\x01 hello\r\n\r\n")
-        assert received(client).startswith(b"HTTP/1.1 400")
-
-
 def test_past_the_limit_of_connections_a_request_is_503(classifier, monkeypatch):
     monkeypatch.setattr(server_module, "_connection_limit", lambda: 2)
     with listening(classifier) as (port, _), connected(port) as first:

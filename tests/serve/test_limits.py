@@ -10,7 +10,7 @@ from headstart.errors import HeadstartError
 from headstart.serve import http
 from headstart.serve.app import create_app
 from headstart.serve.model import open_model
-from headstart.serve.settings import ServeConfig, is_loopback
+from headstart.serve.settings import ServeConfig
 from tests.serve.served import FakeModel, client_of, served
 
 JSON = {"Content-Type": "application/json"}
@@ -56,11 +56,6 @@ def test_many_errors_in_one_body_cost_no_more_than_one(client):
     reply = client.post("/predict", content=body, headers=JSON)
     assert (reply.status_code, reply.json()["where"]) == (422, "inputs[0]")
     assert time.perf_counter() - start < 2
-
-
-def test_no_inputs_have_no_answers(client):
-    reply = client.post("/predict", json={"inputs": []})
-    assert (reply.status_code, reply.json()) == (200, [])
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/docs"])
@@ -114,12 +109,6 @@ def test_at_loopback_a_foreign_host_is_rejected(classifier, monkeypatch, how):
             reply = client.post("/predict", json={"inputs": "word"}, headers=headers)
             found.append((host, reply.status_code))
     assert found == HOSTS
-
-
-def test_at_other_addresses_every_host_is_accepted(classifier):
-    with served(classifier, host="0.0.0.0", token=False) as client:
-        headers = {"Host": "models.example"}
-        assert client.post("/predict", json={"inputs": "a"}, headers=headers).status_code == 200
 
 
 def fake_app(classifier, **settings):
@@ -203,18 +192,6 @@ def test_with_a_token_everything_but_health_needs_it(classifier, monkeypatch):
         assert client.get("/health").status_code == 200
 
 
-def test_tokens_are_compared_in_constant_time(classifier, monkeypatch):
-    compared = []
-    real = http.hmac.compare_digest
-    monkeypatch.setattr(
-        http.hmac, "compare_digest", lambda *pair: compared.append(pair) or real(*pair)
-    )
-    monkeypatch.setenv("HEADSTART_TOKEN", "s3cret")
-    with served(classifier) as client:
-        client.get("/info", headers={"Authorization": "Bearer guess"})
-    assert compared == [(b"guess", b"s3cret")]
-
-
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])
 def test_an_address_that_others_reach_needs_a_token_or_a_clear_word(host, monkeypatch):
     monkeypatch.delenv("HEADSTART_TOKEN", raising=False)
@@ -223,20 +200,6 @@ def test_an_address_that_others_reach_needs_a_token_or_a_clear_word(host, monkey
     ServeConfig.create(host=host, token=False)
     monkeypatch.setenv("HEADSTART_TOKEN", "s3cret")
     ServeConfig.create(host=host)
-
-
-@pytest.mark.parametrize("host", ["127.9.9.9", "::1", "localhost"])
-def test_loopback_needs_none(host):
-    assert is_loopback(host)
-    ServeConfig.create(host=host)
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"port": 70_000}, {"max_texts": 2_000}, {"host": "no such host.invalid"}]
-)
-def test_settings_that_cannot_be_are_rejected_at_once(wrong):
-    with pytest.raises(HeadstartError):
-        ServeConfig.create(**wrong)
 
 
 @pytest.mark.parametrize("token", [" ", "two\nlines", "ключ"])

@@ -1,6 +1,4 @@
-"""The OpenAPI document, requests made up from it, and bodies made up from nothing."""
-
-import json
+"""The OpenAPI document, and requests made up from it."""
 
 import pytest
 
@@ -11,7 +9,6 @@ from tests.serve.served import ADDRESS
 
 schemathesis = pytest.importorskip("schemathesis")
 from hypothesis import HealthCheck, given, settings  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
 from schemathesis.checks import not_a_server_error  # noqa: E402
 from schemathesis.specs.openapi.checks import (  # noqa: E402
     content_type_conformance,
@@ -82,20 +79,3 @@ def ask(operation, mode):
         case.call_and_validate(checks=CHECKS)
 
     one()
-
-
-WORDS = st.sampled_from(["inputs", "parameters", "text", "top_k", "explain", "name", "data"])
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | WORDS,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(WORDS | st.text(max_size=5), inner),
-    max_leaves=12,
-)
-
-
-@settings(max_examples=60, suppress_health_check=list(HealthCheck), database=None)
-@given(content=VALUES, path=st.sampled_from(["/predict", "/models/animals"]))
-def test_any_json_is_answered_or_refused_in_json(client, content, path):
-    body = json.dumps(content if not isinstance(content, str) else {"inputs": content})
-    reply = client.post(path, content=body, headers={"Content-Type": "application/json"})
-    assert reply.status_code in (200, 400, 422), body
-    reply.json()

@@ -274,26 +274,3 @@ def test_a_broken_file_is_one_message_and_columns_that_are_not_clear_are_chosen(
         page.click("summary", "How the files were read")
         page.see("details li", "--text-column=one")
         page.see("details li", "--label-column=two")
-
-
-@pytest.mark.slow
-def test_two_tabs_show_the_same_study_and_neither_breaks_it(page, tmp_path, fake_command):
-    fake_command(COMMANDS)
-    with serving(tmp_path / "app") as served:
-        browser = page.browser
-        browser.get(served.address)
-        open_file(page, write_csv(tmp_path / "films.csv", dataset(40)))
-        page.click("button", "Continue to the plan")
-        page.click("#start")
-        page.see("figure svg")
-        (study,) = served.studies.all()
-        first = browser.current_window_handle
-        browser.switch_to.new_window("tab")
-        browser.get(f"{served.origin}/study/{study.folder.name}")  # the other tab lends its key
-        page.click("button", "Stop")
-        page.see("button", "Resume")
-        browser.close()
-        browser.switch_to.window(first)
-        page.click("button", "Resume")  # what the other tab did has come here
-        page.see("button", "Stop")
-        assert study.job("study").is_running

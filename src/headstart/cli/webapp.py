@@ -38,11 +38,11 @@ def app(
     another machine, use ssh: ssh -L 8765:127.0.0.1:8765 NAME
     """
     need_packages("serve", "fastapi", "uvicorn")
+    from headstart.files import user_folder
     from headstart.lock import locked
     from headstart.serve.settings import bind
-    from headstart.webapp.studies import default_folder
 
-    place = (folder or default_folder()).expanduser().resolve()
+    place = (folder or user_folder("data") / "app").expanduser().resolve()
     address = place / "address"
     try:
         with locked(place / "server", "app"), bind(HOST, port) as listening:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -45,7 +46,6 @@ from headstart.serve.settings import NO_TELEMETRY, ServeConfig, is_loopback
 log = logging.getLogger("headstart.serve")
 
 SWITCH_SECONDS = 0.0005  # the event loop and the model's threads take turns more often than usual
-METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def _check_text(text: str) -> str:
@@ -223,7 +223,7 @@ def _add_routes(app: FastAPI, run: Run, config: ServeConfig) -> None:
     @app.get("/metrics", response_class=PlainTextResponse)
     async def metrics() -> Response:
         """Counts and times for Prometheus."""
-        return Response(metrics_page(), media_type=METRICS_TYPE)
+        return Response(metrics_page(), media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
     @app.get("/openapi.json", include_in_schema=False)
     async def openapi() -> dict[str, Any]:

@@ -10,6 +10,7 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import count
 from typing import Any, NamedTuple
 
 import torch
@@ -49,7 +50,7 @@ class BatchQueue:
         self.predict = predict
         self.limit = limit
         self.waiting = 0
-        self._number = 0
+        self._numbers = count()
         self._buckets: dict[int, deque[Waiting]] = defaultdict(deque)
         self._closing = False
         self._changed = threading.Condition()
@@ -78,10 +79,11 @@ class BatchQueue:
                     "too many requests are waiting", fix="try again in a second", code="busy"
                 )
             for row, result in zip(rows, results, strict=True):
-                self._number += 1
                 length = len(row) if isinstance(row, str) else sum(map(len, row))
                 size = max(length, SHORTEST)
-                self._buckets[size.bit_length()].append(Waiting(self._number, row, size, result))
+                self._buckets[size.bit_length()].append(
+                    Waiting(next(self._numbers), row, size, result)
+                )
             self.waiting += len(rows)
             WAITING.inc(len(rows))
             self._changed.notify(len(rows))

@@ -49,8 +49,8 @@ def known_error(error: Exception) -> HeadstartError:
     if isinstance(error, HeadstartError):
         return error
     if isinstance(error, HTTPException):
-        codes = {404: "not-found", 405: "method"}
-        return HeadstartError(str(error.detail), code=codes.get(error.status_code, "not-json"))
+        code = {404: "not-found", 405: "method"}.get(error.status_code, "not-json")
+        return HeadstartError(str(error.detail), code=code)
     if isinstance(error, RequestValidationError):
         first = error.errors()[0]
         if first["type"] == "json_invalid":
@@ -152,7 +152,7 @@ class LimitedRequest(Request):
                     self.size += len(part)
                     state.held += len(part)
                     if self.size > state.max_bytes:
-                        raise too_large(state.max_bytes, fix="send several requests")
+                        raise too_large(state.max_bytes)
                     if state.held > LARGEST_AT_ONCE * state.max_bytes:
                         raise HeadstartError(
                             "too many large requests", fix="try again in a second", code="busy"
@@ -166,7 +166,11 @@ class LimitedRequest(Request):
             ) from None
 
 
-def too_large(most: int, *, fix: str, where: str | None = None) -> HeadstartError:
+def too_large(most: int, where: str | None = None) -> HeadstartError:
     """Make the error of a request or a file that is longer than `most` bytes."""
-    words = f"this is larger than {most:,} bytes"
-    return HeadstartError(words, where=where, fix=fix, code="too-large")
+    return HeadstartError(
+        f"this is larger than {most:,} bytes",
+        where=where,
+        fix="send less at once, or a smaller file",
+        code="too-large",
+    )

@@ -38,8 +38,12 @@ def open_model(folder: str | Path) -> Run:
 def describe(run: Run) -> dict[str, Any]:
     """Describe the model in plain values; no path is among them."""
     task = run.require_task().name
-    fields = FIELDS.get(task, ("text",))
-    return {"task": task, "labels": [*run.labels], "inputs": [*fields], "run": run.facts()}
+    return {
+        "task": task,
+        "labels": [*run.labels],
+        "inputs": [*FIELDS.get(task, ("text",))],
+        "run": run.facts(),
+    }
 
 
 def reply(

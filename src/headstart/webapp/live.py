@@ -23,7 +23,7 @@ def live_document(folder: Path, *, running: bool) -> dict[str, Any]:
     plan: dict[str, Any] = {}
     spent = left = left_at = last = 0.0  # seconds of all sessions; seconds to come, and since when
     finished, epochs = set[tuple[Any, ...]](), defaultdict[Cell, Epochs](dict)
-    stage, latest, now = "", None, time.time()
+    latest, now, stage = None, time.time(), ""
     for event in read_progress(folder):
         kind, at = event["event"], event["time"]
         cell: Any = (event.get("arm"), event.get("objective")), event.get("labels")
@@ -32,8 +32,12 @@ def live_document(folder: Path, *, running: bool) -> dict[str, Any]:
         else:  # the time between two sessions does not count
             spent += at - last
         last = at
-        names = {"plan": "starting", "finished": kind, "stage": event.get("name")}
-        names["pretraining"] = f"pretraining, {event.get('objective')}"
+        names = {
+            "plan": "starting",
+            "stage": event.get("name", ""),
+            "pretraining": f"pretraining, {event.get('objective')}",
+            "finished": "finished",
+        }
         stage = names.get(kind, "training")
         if kind == "epoch":
             epochs[cell][event["seed"], event["fold"], event["epoch"]] = event["value"]

@@ -63,10 +63,7 @@ def look_at(path: Path) -> dict[str, Any]:
             code="too-large",
         ) from None
     if "error" in found:
-        error = found["error"]
-        raise HeadstartError(
-            error["what"], where=error["where"], fix=error["fix"], code=error["code"]
-        )
+        raise HeadstartError(**found["error"])
     return found
 
 

@@ -5,6 +5,7 @@ two tabs come one after the other.
 """
 
 import re
+import secrets
 import shutil
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -100,7 +101,8 @@ async def create(studies: AllStudies, request: Request, x_file_name: FileName) -
     name = file_name(given)
     if check_kind(Path(name))[0] not in (*TABLES, "conll"):
         raise HeadstartError("a file with labels is a table", where=name, code="no-labels")
-    folder = studies.new_folder()
+    folder = studies.folder / secrets.token_hex(6)  # a study once its record is saved
+    (folder / "files").mkdir(parents=True)
     try:
         path = folder / "files" / name
         await save_upload(request.stream(), path, request.app.state.most_upload)
@@ -276,8 +278,8 @@ def list_options(settings: dict[str, Any], names: Sequence[str]) -> list[str]:
 def list_arguments(study: AppStudy, names: Sequence[str]) -> list[str]:
     """Write the files and settings of a study as arguments of `inspect` and `compare`."""
     corpus = [f"--corpus={study.files['corpus']}"] if "corpus" in study.files else []
-    settings = {"task": study.task, **study.settings}
-    return [study.files["data"], *corpus, *list_options(settings, names)]
+    options = list_options({"task": study.task, **study.settings}, names)
+    return [study.files["data"], *corpus, *options]
 
 
 def compare_command(request: Request, study: AppStudy) -> list[str]:
@@ -289,15 +291,13 @@ def compare_command(request: Request, study: AppStudy) -> list[str]:
 
 def describe_job(study: AppStudy, kind: str) -> dict[str, Any] | None:
     """Return the document of a job in the page's words."""
-    job = study.job(kind).document()
-    if job is None:
-        return None
+    job = study.job(kind).document() or {}
     if "error" in job:
         job["error"] = page_error(job["error"])
     for name in ("warnings", "recommendation"):
         if name in job.get("result", {}):
             job["result"][name] = [REMARK.sub("", line) for line in job["result"][name]]
-    return job
+    return job or None
 
 
 def page_error(error: dict[str, Any]) -> dict[str, Any]:

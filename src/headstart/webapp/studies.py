@@ -12,7 +12,6 @@ studies/ID/           one study
 
 import json
 import re
-import secrets
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -25,20 +24,12 @@ from starlette.concurrency import run_in_threadpool
 from headstart.data.sources import check_kind, find_source
 from headstart.data.stream import open_unzipped
 from headstart.errors import HeadstartError
-from headstart.files import check_folder, read_object, user_folder, write_text
+from headstart.files import check_folder, read_object, write_text
 from headstart.serve.http import too_large
 from headstart.webapp.jobs import Job
 
 RECORD = "record.json"
 ID = re.compile(r"[0-9a-f]{12}")
-LONGEST_NAME = 120  # characters that are shown
-BLOCK = 1 << 20
-SMALLER_FILE = "give a smaller file"
-
-
-def default_folder() -> Path:
-    """Return where the system keeps a user's data of programs."""
-    return user_folder("data") / "app"
 
 
 @dataclass
@@ -107,12 +98,6 @@ class Studies:
             if not (unfinished / RECORD).exists():  # of a server that was killed
                 shutil.rmtree(unfinished, ignore_errors=True)
 
-    def new_folder(self) -> Path:
-        """Make the folder of a study, which is found once it is saved."""
-        folder = self.folder / secrets.token_hex(6)
-        (folder / "files").mkdir(parents=True)
-        return folder
-
     def find(self, study_id: str) -> AppStudy:
         """Return the study of an id; everything else is unknown, whatever it looks like."""
         folder = self.folder / study_id
@@ -144,7 +129,7 @@ def shown_name(given: str) -> str:
     """Return a name in one short line: no control characters, nothing of a path."""
     last = re.split(r"[/\\]", given)[-1]
     shown = "".join(c if c.isprintable() else " " for c in last).strip()
-    return shown[-LONGEST_NAME:] or "unnamed"
+    return shown[-120:] or "unnamed"
 
 
 def file_name(given: str) -> str:
@@ -169,7 +154,7 @@ async def save_upload(stream: AsyncIterator[bytes], path: Path, most: int) -> No
         async for block in stream:
             size += len(block)
             if size > most:
-                raise too_large(most, fix=SMALLER_FILE, where=path.name)
+                raise too_large(most, path.name)
             file.write(block)
     await run_in_threadpool(_check_size, path, most)
 
@@ -177,9 +162,9 @@ async def save_upload(stream: AsyncIterator[bytes], path: Path, most: int) -> No
 def _check_size(path: Path, most: int) -> None:
     size = 0
     with open_unzipped(replace(find_source(path), name=path.name)) as (_, file):
-        while block := file.read(BLOCK):
+        while block := file.read(1 << 20):
             size += len(block)
             if size > most:
-                raise too_large(most, fix=SMALLER_FILE, where=path.name)
+                raise too_large(most, path.name)
     if not size:
         raise HeadstartError("the file is empty", where=path.name)

@@ -52,8 +52,13 @@ def _explain(run: "Run", given: str | tuple[str, ...]) -> list[dict[str, Any]]:
         for one in effects:
             if one.part == part and one.start >= place:  # an overlapping neighbour is skipped
                 pieces.append({"text": text[place : one.start]})
-                share = {"effect": round(one.effect, 4), "share": round(one.effect / most, 4)}
-                pieces.append({"text": one.text, **share})
+                pieces.append(
+                    {
+                        "text": one.text,
+                        "effect": round(one.effect, 4),
+                        "share": round(one.effect / most, 4),
+                    }
+                )
                 place = one.end
         pieces.append({"text": text[place:]})
     return [piece for piece in pieces if piece["text"]]
