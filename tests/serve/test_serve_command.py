@@ -66,7 +66,7 @@ def ask(address, text="the old cat", **headers):
     body = json.dumps({"inputs": text}).encode()
     headers = {"Content-Type": "application/json", **headers}
     request = urllib.request.Request(f"{address}/predict", body, headers)
-    with urllib.request.urlopen(request, timeout=30) as reply:
+    with urllib.request.urlopen(request, timeout=300) as reply:
         return {one["label"] for one in json.load(reply)}
 
 
@@ -139,6 +139,7 @@ def test_a_stop_while_a_dead_worker_is_replaced_ends_every_worker(classifier, de
 def test_a_dead_worker_is_replaced(classifier):
     process, said = started(classifier, "--workers", 2, "--threads", 1)
     try:
+        assert ask(said["address"])  # a worker has started
         first, second = workers_of(process)
         first.kill()
         wait_for(

@@ -50,14 +50,7 @@ class Protocol(H11Protocol):
 
 
 class Workers(Multiprocess):
-    """uvicorn's manager of processes; says when all workers answer."""
-
-    ready: Callable[[], None]
-
-    def init_processes(self) -> None:
-        super().init_processes()
-        if all(one.wait_until_ready(START_SECONDS, self.should_exit) for one in self.processes):
-            self.ready()
+    """uvicorn's manager of processes, which notices at once that a worker has died."""
 
     def keep_subprocess_alive(self) -> None:
         for one in self.processes:
@@ -73,7 +66,7 @@ def run_server(
     Parameters
     ----------
     folder : the run, as `open_model` takes it.
-    ready : called with the address and the description of the model when requests are answered.
+    ready : called with the address and the description of the model when requests are accepted.
     log_config : for `logging.config`, here and in every worker.
 
     Returns
@@ -148,7 +141,7 @@ def _run_workers(
     with tempfile.TemporaryDirectory(prefix="headstart-metrics-") as shared:
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = shared
         workers = Workers(config, [listening])
-        workers.ready = announce
+        announce()  # the socket listens already; requests wait for the first worker
         workers.run()
     if any(one.exitcode == STARTUP_FAILURE for one in workers.processes):
         raise HeadstartError(
