@@ -52,3 +52,4 @@ def test_the_texts_of_a_file_are_predicted(client, upload, studies, folder):
     assert "p(animal)" in found.text.splitlines()[0]
     client.post(path, content=b"a,b\n1,2\n", headers=headers)
     assert "in the data of the study" in ended(client, study, "predict")["error"]["fix"]
+    assert client.get(path).status_code == 422  # not the predictions of before

@@ -220,6 +220,7 @@ async def predict(study: Study, request: Request, x_file_name: FileName) -> Docu
     async with received(request, study, x_file_name) as path:
         columns = (await run_in_threadpool(look_at, path))["columns"]
         study.job("predict").forget()
+        (study.folder / PREDICTIONS).unlink(missing_ok=True)
         folder = study.folder / "predictions"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
