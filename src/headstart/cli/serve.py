@@ -2,6 +2,7 @@
 
 import logging
 import os
+import secrets
 import webbrowser
 from functools import partial
 from pathlib import Path
@@ -20,8 +21,8 @@ PAGE_READY = (
     "not a study."
 )
 READY = (
-    "[bold]{name}[/] ({task}) listens at [bold]{address}/predict[/]; {address}/openapi.json "
-    "describes the requests\n[dim]Ctrl-C stops it, SIGHUP opens a newer run[/]"
+    "a model of the task {task} listens at [bold]{address}/predict[/]; {address}/openapi.json "
+    "describes the requests\n[dim]Ctrl-C stops it[/]"
 )
 
 
@@ -130,29 +131,25 @@ def app(
     another machine, use ssh: ssh -L 8765:127.0.0.1:8765 NAME
     """
     need_packages("serve", "fastapi", "uvicorn")
-    import uvicorn
-
-    from headstart.files import locked
+    from headstart.files import locked, user_folder
     from headstart.serve.server import run_here
     from headstart.serve.settings import bind
-    from headstart.webapp.server import make_app
-    from headstart.webapp.studies import default_folder
+    from headstart.webapp.server import make_app, make_config
 
-    place = (folder or default_folder()).expanduser().resolve()
+    place = (folder or user_folder("data") / "app").expanduser().resolve()
     with locked(place / "server", "app"), bind(HOST, port) as listening:
         made = make_app(place, upload_mb=upload_mb)
-        chosen, keys = listening.getsockname()[1], made.state.keys
+        chosen = listening.getsockname()[1]
         page = f"http://{HOST}:{chosen}/"
 
         def announce() -> None:
-            address = f"{page}#key={keys.key}"
+            address = f"{page}#key={made.state.token}"
             if json:
                 print_json({"address": address, "folder": str(place), "port": chosen})
             message(PAGE_READY, address=address, place=place)
             if browser:
-                webbrowser.open(f"{page}#ticket={keys.ticket()}")
+                ticket = secrets.token_urlsafe(24)
+                made.state.tickets.add(ticket)
+                webbrowser.open(f"{page}#ticket={ticket}")
 
-        config = uvicorn.Config(
-            made, log_level="warning", access_log=False, timeout_graceful_shutdown=5
-        )
-        run_here(config, listening, announce)
+        run_here(make_config(made), listening, announce)
