@@ -275,12 +275,11 @@ def print_evaluation(task: Any, found: dict[str, Any]) -> None:
     if found["baselines"]:
         results().print(baseline_table(found["baselines"], [task.metric, *intervals]), "")
     if classes := found.get("classes"):
-        rows = [one | {"rows": one["support"]} for one in classes]
-        if len(rows) > MOST_CLASSES:
-            rows = sorted(rows, key=lambda one: one["f1"])[:MOST_CLASSES]
-            write("the lowest F1 of {count:,} classes (--json has all):", count=len(classes))
+        if len(classes) > MOST_CLASSES:
+            classes = sorted(classes, key=lambda one: one["f1"])[:MOST_CLASSES]
+            write("the lowest F1 of {count:,} classes (--json has all):", count=len(found["classes"]))
         shares = dict.fromkeys(("precision", "recall", "f1"), ".1%")
-        results().print(record_table(rows, {"name": "", **shares, "rows": ","}))
+        results().print(record_table(classes, {"name": "", **shares, "support": ","}))
     if mistakes := found.get("mistakes"):
         write("\n[bold]the most confident mistakes[/], of the model or of the labels")
         for mistake in mistakes:

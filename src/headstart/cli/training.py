@@ -235,7 +235,7 @@ class TrainDisplay(Display, Callback):
 
     def on_evaluation(self, state: Any) -> None:
         row = state.history[-1]
-        number = state.step if self._place == "step" else state.evaluations
+        number = state.step if self._place == "step" else len(state.history)
         metrics = [
             f"{metric_name(name)} {value:{FORMATS.get(name, '.1%')}}"
             for name, value in _metrics(row).items()
