@@ -30,7 +30,7 @@ def fold_config(folder, **changes):
 def finished(tmp_path_factory):
     """A study without a corpus: the training texts of each fold are its corpus."""
     folder = tmp_path_factory.mktemp("folds")
-    write_csv(folder / "data.csv", dataset(100, wrong=0.1))
+    write_csv(folder / "data.csv", dataset(130, wrong=0.1))
     labels = ["20", "all"]
     config = fold_config(folder, folds=FOLDS, corpus=[], labels=labels, epochs=1, tokens=2 * 2048)
     return run_config(config, folder / "out")
@@ -102,6 +102,7 @@ def test_the_study_says_that_it_is_in_folds_and_counts_their_trainings(finished)
     assert len(list(finished.folder.glob("folds/*/bases/causal"))) == 2 * FOLDS
 
 
+@pytest.mark.slow
 def test_a_study_that_is_started_again_has_the_same_bits(finished):
     """Half of the jobs and the base of one fold are lost."""
     before = read_results(finished.folder)
@@ -140,6 +141,7 @@ def test_the_plan_of_a_study_in_folds_fits_into_the_minutes(tmp_path, monkeypatc
     assert fitted.cuts
 
 
+@pytest.mark.slow
 def test_a_class_of_two_rows_is_judged_in_two_folds(tmp_path):
     path = write_csv(tmp_path / "data.csv", dataset(60, wrong=0.1))
     with path.open("a", encoding="utf-8") as file:
