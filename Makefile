@@ -8,8 +8,11 @@ DEV := $(VENV)/.dev
 .DEFAULT_GOAL := help
 .PHONY: help demo serve app test test-slow lint types docs gallery bench fuzz torture audit clean
 
-# How long `make fuzz` and the faults of `make torture` may take.
-MINUTES ?= 10
+# Cases of each property of `make fuzz`; operations of each command that `make torture`
+# lets fail, and kills of each of its trainings.
+CASES ?= 1000
+FAULTS ?= 1000
+KILLS ?= 100
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -78,13 +81,12 @@ bench: $(VENV)/.bench  ## speed and memory beside named peers, and what pretrain
 	$(BIN)/python bench/transfer.py
 	$(BIN)/python bench/serve.py
 
-fuzz: $(DEV)  ## broken files, folders and options for MINUTES minutes (default 10)
-	$(BIN)/python -m torture.fuzz --minutes $(MINUTES)
+fuzz: $(DEV)  ## broken files, folders and options 
+	CASES=$(CASES) $(BIN)/python -m pytest --timeout 0 tests/test_fuzz.py
 
-torture: $(DEV)  ## faults for MINUTES, a thousand kills, memory: about three quarters of an hour
-	$(BIN)/python -m torture.faults --minutes $(MINUTES)
-	$(BIN)/python -m torture.kills --kills 1000
-	$(BIN)/python -m torture.memory
+torture: $(DEV)  ## faults at every operation on the disk, and kills of trainings: about an hour
+	FAULTS=$(FAULTS) HEADSTART_KILLS=$(KILLS) $(BIN)/python -m pytest --timeout 0 \
+	  tests/test_faults.py tests/training/test_kill.py tests/study/test_kill_study.py
 
 # In an environment of its own: the auditor's packages are not to be audited.
 audit:  ## look the versions of the lock files up among known vulnerabilities (needs the network)

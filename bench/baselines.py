@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from scipy.special import softmax
 
 from headstart.baselines.linear import CooccurrenceClassifier, TfidfClassifier
 from headstart.baselines.stack import Stack
@@ -43,9 +44,9 @@ def rotten_tomatoes(seeds: int, cache: Path) -> None:
                 started = time.perf_counter()
                 validation = (texts(data.validation), data.validation.labels)
                 arm.fit(texts(train), train.labels, validation=validation)
-                answers.append([arm.predict_proba(texts(part)) for part in checks])
+                answers.append([softmax(arm.scores(texts(part)), axis=1) for part in checks])
                 took.append(time.perf_counter() - started)
-            stack = Stack().fit([arm[0] for arm in answers], data.validation.labels)
+            stack = Stack.fit([arm[0] for arm in answers], data.validation.labels)
             finals = [arm[1] for arm in answers]
             finals.append(stack.predict_proba(finals))
             scores.append([(p.argmax(axis=1) == data.test.labels).mean() * 100 for p in finals])

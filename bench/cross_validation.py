@@ -28,7 +28,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors.numpy import load_file
 from scipy.stats import t
 from sklearn.model_selection import StratifiedKFold
 
@@ -37,7 +36,7 @@ from headstart.config import FinetuneConfig, PretrainConfig
 from headstart.data.corpus import read_corpus
 from headstart.data.dataset import Dataset, Splits
 from headstart.data.overlap import text_key
-from headstart.data.read import read_dataset
+from headstart.data.splits import read_dataset
 from headstart.folds import make_folds
 from headstart.run import read_summary
 from headstart.training.finetune import finetune
@@ -95,10 +94,9 @@ def finetuned(splits: Splits, threads: int, **settings: Any) -> tuple[list[bool]
         }
     )
     with tempfile.TemporaryDirectory() as folder:
-        summary = finetune(recipe, Path(folder) / "run", splits=splits).summary
-        logits = load_file(Path(folder) / "run" / "validation.safetensors")["logits"]
-    right = logits.argmax(-1) == np.array(splits.validation.labels)
-    return right.tolist(), [row["accuracy"] for row in summary["epochs"]]
+        run = finetune(recipe, Path(folder) / "run", splits=splits)
+    right = run.validation_scores.argmax(-1) == np.array(splits.validation.labels)
+    return right.tolist(), [row["accuracy"] for row in run.summary["epochs"]]
 
 
 def accuracy(found: Right) -> float:

@@ -201,8 +201,7 @@ def predict(common: Task, repetitions: int) -> None:
 def show_accuracy_in_8_bits(threads: int, labels: str) -> None:
     """Accuracy on the test part of rotten-tomatoes: the run's, the export's, their difference."""
     from headstart.config import FinetuneConfig
-    from headstart.data.read import read_dataset
-    from headstart.data.splits import take_budget
+    from headstart.data.splits import read_dataset, take_budget
     from headstart.interop.export import export_run
     from headstart.training.finetune import finetune
 

@@ -93,8 +93,7 @@ def measure(base: str | None, labels: str, seed: int, threads: int) -> dict[str,
     import numpy as np
 
     from headstart.data.dataset import Splits
-    from headstart.data.read import read_dataset
-    from headstart.data.splits import take_budget
+    from headstart.data.splits import read_dataset, take_budget
 
     parts = read_dataset("rotten-tomatoes")
     assert parts.test is not None
@@ -135,7 +134,7 @@ def with_network(splits: Any, base: str, seed: int, threads: int) -> Any:
         settings["pooling"] = "mean"  # as MiniLM's sentences were compared
     recipe = usual.replace(seed=seed, threads=threads, **settings)
     run = finetune(recipe, None, splits=splits)
-    return run.scores(splits.test).values.argmax(axis=1)
+    return run.scores(splits.test).argmax(axis=1)
 
 
 if __name__ == "__main__":

@@ -25,8 +25,7 @@ from typing import Any
 from scipy.stats import t
 
 from headstart.config import FinetuneConfig
-from headstart.data.read import read_dataset
-from headstart.data.splits import take_budget
+from headstart.data.splits import read_dataset, take_budget
 from headstart.training.finetune import finetune
 
 

@@ -15,7 +15,7 @@ from scipy.stats import t
 
 from headstart.config import FinetuneConfig
 from headstart.data.dataset import Splits
-from headstart.data.read import read_dataset
+from headstart.data.splits import read_dataset
 from headstart.training.finetune import finetune
 
 VALIDATION_ROWS, TEST_ROWS = 400, 1_000

@@ -72,7 +72,7 @@ def write_corpus(path: Path, lines: list[str], megabytes: int) -> None:
 
 def time_store(corpus: Path, tokenizer_file: Path, work: Path) -> tuple[float, int]:
     """Seconds and tokens of our store."""
-    from headstart.data.token_store import store_corpus
+    from headstart.data.batches import store_corpus
     from headstart.data.tokenizers import load_tokenizer
 
     tokenizer = load_tokenizer(tokenizer_file)

@@ -31,8 +31,7 @@ from headstart.baselines.linear import CooccurrenceClassifier, TfidfClassifier
 from headstart.config import FinetuneConfig, PretrainConfig
 from headstart.data.corpus import read_corpus
 from headstart.data.dataset import Splits
-from headstart.data.read import read_dataset
-from headstart.data.splits import take_budget
+from headstart.data.splits import read_dataset, take_budget
 from headstart.run import NetworkRun, read_summary
 from headstart.training.corpus import prepare_corpus
 from headstart.training.finetune import finetune
@@ -173,7 +172,7 @@ def epochs_for(rows: int) -> int:
 def tfidf(part: Splits, seed: int) -> Judged:
     validation = (part.validation.texts, part.validation.labels)
     arm = TfidfClassifier().fit(part.train.texts, part.train.labels, validation=validation)
-    return accuracy(arm.predict_proba(part.validation.texts), arm.classes_, part), None
+    return accuracy(arm.scores(part.validation.texts), arm.classes_, part), None
 
 
 def cooccurrence(tokenizer: Any, vectors: Any) -> Fit:
@@ -183,7 +182,7 @@ def cooccurrence(tokenizer: Any, vectors: Any) -> Fit:
         )
         validation = (held_out, part.validation.labels)
         arm = CooccurrenceClassifier(vectors).fit(train, part.train.labels, validation=validation)
-        return accuracy(arm.predict_proba(held_out), arm.classes_, part), None
+        return accuracy(arm.scores(held_out), arm.classes_, part), None
 
     return fit
 

@@ -78,7 +78,7 @@ class App:
 
     def ask(self, method: str, path: str, body: bytes = b"", **headers: str) -> Any:
         """Send a request with the key."""
-        headers |= {"X-Headstart-Key": self.key}
+        headers |= {"Authorization": f"Bearer {self.key}"}
         request = urllib.request.Request(self.origin + path, body, headers, method=method)
         with urllib.request.urlopen(request) as reply:
             return json.load(reply)
@@ -131,8 +131,8 @@ def main() -> None:
             app.run(path, "plan", **SETTINGS)
             app.wait(path, "plan")
             app.run(path, "start")
-            live: dict[str, Any] = {"plan": None}
-            while live["plan"] is None or live["finished"] < 0.6 * live["plan"]["trainings"]:
+            live: dict[str, Any] = {"trainings": None}
+            while live["trainings"] is None or live["finished"] < 0.6 * live["trainings"]:
                 time.sleep(1)
                 live = app.ask("GET", f"{path}/live")
             app.picture(f"{page}#watch", "app-watch.png", DESKTOP)

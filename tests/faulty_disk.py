@@ -2,7 +2,7 @@
 
 `refusing(n, folder)` counts what the program asks of the disk inside `folder`, in Python and in
 the libraries that write for us, and lets the n-th of these operations fail as a system does. A
-write fails half-way. `kill=True` ends the process there instead, as `kill -9` would.
+write fails half-way.
 """
 
 import builtins
@@ -18,18 +18,17 @@ from unittest import mock
 import pyarrow.parquet as parquet
 from safetensors import SafetensorError
 
-KILLED = 137
 # Where `save_file` of safetensors is known by name; it writes from Rust.
-SAVING = ("checksums", "model.checkpoint", "training.checkpoints")
+SAVING = ("checksums",)
 CODES = {"sync": errno.EIO, "rename": errno.EIO}
 
 
 class Disk:
     """What was asked of the disk so far, and what becomes of the n-th time."""
 
-    def __init__(self, nth: int | None, folder: Path, *, stays: bool, kill: bool) -> None:
+    def __init__(self, nth: int | None, folder: Path, *, stays: bool) -> None:
         self.nth, self.folder = nth, str(folder)
-        self.stays, self.kill = stays, kill  # refuse everything from then on; end the process
+        self.stays = stays  # refuse everything from then on
         self.log: list[str] = []
 
     def refuses(self, what: str, path: object) -> bool:
@@ -44,8 +43,6 @@ class Disk:
 
     def fail(self, what: str, path: object) -> None:
         """Fail as the system would."""
-        if self.kill:
-            os._exit(KILLED)
         code = CODES.get(what, errno.ENOSPC)
         raise OSError(code, os.strerror(code), str(path))
 
@@ -67,11 +64,9 @@ class _Raw(io.FileIO):
 
 
 @contextlib.contextmanager
-def refusing(
-    nth: int | None, folder: Path, *, stays: bool = False, kill: bool = False
-) -> Iterator[Disk]:
+def refusing(nth: int | None, folder: Path, *, stays: bool = False) -> Iterator[Disk]:
     """Let the n-th operation in `folder` fail; `None` only counts."""
-    disk = Disk(nth, folder, stays=stays, kill=kill)
+    disk = Disk(nth, folder, stays=stays)
     real_open, real_os_open = io.open, os.open
 
     def opened(file: Any, mode: str = "r", buffering: int = -1, *args: Any, **options: Any) -> Any:
@@ -106,8 +101,6 @@ def refusing(
             real(tensors, path, *args, **options)
             if failed:
                 os.truncate(path, Path(path).stat().st_size // 2)
-                if disk.kill:
-                    os._exit(KILLED)
                 raise SafetensorError("I/O error: No space left on device (os error 28)")
 
         return save_file

@@ -12,12 +12,10 @@ import json
 import os
 import shutil
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
-import pyarrow.parquet as parquet
 from hypothesis import strategies as st
 
 from headstart.config import Config, FinetuneConfig, PretrainConfig, StudyConfig
@@ -34,8 +32,6 @@ from tests.fuzz_strategies import (
     damaged_safetensors,
 )
 from tests.labelled import dataset, write_csv
-
-OUTCOMES: Counter[tuple[str, int]] = Counter()  # of the commands that were run
 
 
 @cache
@@ -78,17 +74,11 @@ def contents(folder: Path) -> dict[str, bytes]:
 def run_promised(*words: object) -> Result:
     """Run a command; it ends well or with one message."""
     result = run_here([str(word) for word in words])
-    OUTCOMES[str(words[0]), result.returncode] += 1
-    assert result.returncode in (0, 2), f"{words}: exit {result.returncode}\n{_trace(result)}"
+    assert result.returncode in (0, 2), f"{words}: exit {result.returncode}\n{result.stderr}"
     assert "Traceback" not in result.stderr, result.stderr
     if result.returncode == 2:
         assert result.stderr.strip(), f"{words}: no message"
     return result
-
-
-def _trace(result: Result) -> str:
-    kept = sorted((workshop() / "cache" / "errors").glob("*.txt"), key=lambda p: p.stat().st_mtime)
-    return result.stderr + (kept[-1].read_text(errors="replace") if kept else "")
 
 
 def any_file(data: st.DataObject, suffixes: list[str]) -> tuple[str, bytes]:
@@ -112,7 +102,7 @@ def reading_any_file(data: st.DataObject) -> None:
 def predicting_any_file(data: st.DataObject) -> None:
     """Rows in are rows out: every row that was read has its line, in order; or there is no file."""
     name, content = any_file(data, [".csv", ".tsv", ".jsonl", ".json", ".txt", ".parquet"])
-    output = data.draw(st.sampled_from(["o.jsonl", "o.csv", "o.parquet"]))
+    output = data.draw(st.sampled_from(["o.jsonl", "o.csv"]))
     with own_folder() as folder:
         (folder / name).write_bytes(content)
         run = workshop() / "run"
@@ -132,8 +122,6 @@ def predicting_any_file(data: st.DataObject) -> None:
 
 
 def _rows(path: Path) -> list[dict[str, object]]:
-    if path.suffix == ".parquet":
-        return parquet.read_table(path).to_pylist()
     if path.suffix == ".jsonl":
         lines = path.read_text(encoding="utf-8").split("\n")
         return [_named(json.loads(line)) for line in lines if line]
@@ -237,15 +225,14 @@ def options_of(config: type[Config]) -> str:
 
 OPTIONS = {
     "inspect": "corpus validation test text-column second-column label-column encoding documents "
-    "tokenizer length split-seed task",
+    "tokenizer split-seed task",
     "predict": "input output text-column second-column encoding",
     "evaluate": "text-column label-column",
     "finetune": options_of(FinetuneConfig),
     "pretrain": options_of(PretrainConfig),
     "compare": options_of(StudyConfig),
-    "generate": "seed temperature tokens top-k top-p",
+    "generate": "seed temperature tokens top-p",
     "params": "classes feed-forward-width heads layers objective preset vocab-size width",
-    "tokenizer": "encoding text-column vocab-size",
 }
 
 
@@ -267,7 +254,6 @@ def giving_wild_options(data: st.DataObject) -> None:
             "compare": [*compare_words(folder, Path("r")), "--dry-run"],
             "generate": ["generate", workshop() / "base", "the cat", "--tokens", 2],
             "params": ["params"],
-            "tokenizer": ["tokenizer", "c.txt", "--vocab-size", 300, "--out", "t.json"],
         }
         run_promised(*starts[command], f"--{option}", value)
         left = contents(folder)

@@ -64,11 +64,3 @@ def words_of(command: str) -> list[str]:
 def lines_outside_of_blocks(page: str) -> list[str]:
     text = (ROOT / page).read_text(encoding="utf-8")
     return re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE).splitlines()
-
-
-def recipe_of(target: str) -> list[str]:
-    """The commands of a target of the Makefile, `$(BIN)/` left out."""
-    text = (ROOT / "Makefile").read_text(encoding="utf-8")
-    found = re.search(rf"^{target}:.*\n((?:\t.*\n)+)", text, flags=re.MULTILINE)
-    assert found, f"the Makefile has no target {target}"
-    return [line.strip().replace("$(BIN)/", "") for line in found[1].splitlines()]

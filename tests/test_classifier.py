@@ -16,7 +16,7 @@ from sklearn.utils import estimator_checks as checks
 
 from headstart import HeadstartClassifier, load
 from headstart.errors import HeadstartError
-from headstart.training.trainer import Interrupted
+from tests.baselines.saved import classifier_run
 from tests.labelled import dataset, write_csv
 from tests.runs import small_run
 
@@ -78,35 +78,11 @@ def test_it_can_be_searched_in_a_pipeline():
     assert len(search.predict(TEXTS[:3])) == 3
 
 
-def test_a_search_ends_when_it_is_interrupted(monkeypatch):
-    def stopped(*arguments, **options):
-        raise Interrupted(3)
-
-    monkeypatch.setattr("headstart.estimators.finetune_arm", stopped)
-    search = GridSearchCV(estimator(), {"epochs": [1, 2]}, cv=2, error_score=0.0)
-    with pytest.raises(Interrupted):
-        search.fit(TEXTS, LABELS)
-
-
-@pytest.mark.parametrize(
-    "labels",
-    [
-        [-3, 7] * 30,
-        [True, False] * 30,
-        np.array(["one", "two"] * 30, dtype=object),
-        ["a", "b", "c"] * 20,
-    ],
-)
+@pytest.mark.parametrize("labels", [[-3, 7] * 30, np.array(["b", "a"] * 30, dtype=object)])
 def test_labels_of_any_kind_come_back_as_they_were(labels):
     arm = estimator(epochs=1).fit(TEXTS, labels)
     assert set(arm.predict(TEXTS).tolist()) <= set(np.asarray(labels).tolist())
     assert arm.classes_.tolist() == sorted(set(np.asarray(labels).tolist()))
-
-
-def test_validation_rows_can_be_given(fitted):
-    arm = estimator(epochs=1).fit(TEXTS, LABELS, validation=(TEXTS[:10], LABELS[:10]))
-    assert arm.summary_["validation_rows"] == 10
-    assert arm.summary_["train_rows"] == 60
 
 
 def test_one_text_a_class_is_enough_to_begin_with():
@@ -123,15 +99,13 @@ def test_what_was_saved_opens_elsewhere_and_can_be_judged(fitted, tmp_path, head
     assert summary["run"] == str(tmp_path / "run")
 
 
-@pytest.mark.parametrize("arm", ["tfidf", "nb"])
-def test_a_classifier_without_a_network_is_an_estimator_too(arm, tmp_path):
-    fitted = HeadstartClassifier(arm=arm, random_state=0).fit(TEXTS, LABELS)
-    assert fitted.score(TEXTS, LABELS) > 0.9
+def test_a_classifier_without_a_network_is_an_estimator_too(tmp_path):
+    run = classifier_run("tfidf")
+    run.save(tmp_path / "run")
+    fitted = HeadstartClassifier.from_run(tmp_path / "run")
     again = pickle.loads(pickle.dumps(fitted))
-    fitted.save(tmp_path / "run")
-    for other in (again, HeadstartClassifier.from_run(tmp_path / "run")):
-        assert np.array_equal(other.predict_proba(TEXTS), fitted.predict_proba(TEXTS))
-        assert np.array_equal(other.predict(TEXTS), fitted.predict(TEXTS))
+    assert np.array_equal(fitted.predict_proba(TEXTS), run.predict_proba(TEXTS))
+    assert np.array_equal(again.predict(TEXTS), fitted.predict(TEXTS))
 
 
 @pytest.mark.parametrize(
@@ -149,16 +123,11 @@ def test_wrong_input_is_a_value_error(texts, labels, message):
         estimator().fit(texts, labels)
 
 
-@pytest.mark.parametrize("empty", ["", " "])
-def test_an_empty_text_is_rejected_as_on_the_command_line(fitted, headstart, tmp_path, empty):
-    with pytest.raises(HeadstartError, match="the text is empty") as predicting:
-        fitted.predict(["fine", empty])
+def test_an_empty_text_is_rejected_as_on_the_command_line(fitted):
     with pytest.raises(HeadstartError, match="the text is empty"):
-        estimator().fit([*TEXTS, empty], [*LABELS, LABELS[0]])
-    fitted.save(tmp_path / "run")
-    result = headstart("predict", tmp_path / "run", "fine", empty, "--json")
-    error = json.loads(result.stdout)["error"]
-    assert (error["what"], error["where"]) == (predicting.value.what, predicting.value.where)
+        fitted.predict(["fine", ""])
+    with pytest.raises(HeadstartError, match="the text is empty"):
+        estimator().fit([*TEXTS, " "], [*LABELS, LABELS[0]])
 
 
 @pytest.mark.parametrize("weight", ["balanced", {"animal": 1.0, "person": 29.0}])
@@ -166,9 +135,8 @@ def test_class_weights_make_a_rare_class_count(weight):
     rare = [n for n in range(60) if LABELS[n] == "animal" or n < 2]
     texts, labels = [TEXTS[n] for n in rare], [LABELS[n] for n in rare]
     kind = {"epochs": 1, "learning_rate": 1e-3, "head_init": "random", "class_weight": weight}
-    both = (texts, labels)
-    weighted = estimator(**kind).fit(texts, labels, validation=both)
-    plain = estimator(**{**kind, "class_weight": None}).fit(texts, labels, validation=both)
+    weighted = estimator(**kind).fit(texts, labels)
+    plain = estimator(**{**kind, "class_weight": None}).fit(texts, labels)
     person = weighted.classes_.tolist().index("person")
     change = weighted.predict_proba(TEXTS)[:, person] - plain.predict_proba(TEXTS)[:, person]
     assert change.mean() > 0

@@ -4,7 +4,6 @@ import pytest
 
 from headstart.config import FinetuneConfig, PretrainConfig, StudyConfig, is_run
 from headstart.errors import HeadstartError
-from headstart.tasks import TASKS
 
 
 @pytest.mark.parametrize("kind", [PretrainConfig, FinetuneConfig, StudyConfig])
@@ -100,8 +99,3 @@ def test_settings_of_whole_texts_are_rejected_for_tags_unless_a_preset_has_them(
         FinetuneConfig.create(dataset=["x"], task="tagging", token_dropout=0.3)
     made = FinetuneConfig.create(dataset=["x"], task="tagging", preset="lab")
     assert (made.pooling, made.token_dropout, made.epochs) == (None, None, 15)
-
-
-def test_every_task_is_a_choice():
-    choices = {one.name: one.choices for one in FinetuneConfig.settings()}
-    assert sorted(choices["task"]) == sorted(TASKS)

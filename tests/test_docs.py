@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-import tomllib
 
 import pytest
 
@@ -46,28 +45,3 @@ def test_the_site_builds_without_warnings_and_loads_nothing_from_other_hosts(tmp
     for path in pages:
         loaded = LOADED.search(path.read_text(encoding="utf-8"))
         assert loaded is None, f"{path.name} loads {loaded and loaded[0]}"
-
-
-def test_every_script_that_a_page_names_exists():
-    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "research").glob("*.md")]
-    for page in pages:
-        for script in re.findall(r"\b(?:bench|docs)/\w+\.py", page.read_text(encoding="utf-8")):
-            assert (ROOT / script).is_file(), f"{page.name} names {script}"
-
-
-def test_citation_and_changelog_have_the_version_of_the_package():
-    with (ROOT / "pyproject.toml").open("rb") as file:
-        version = tomllib.load(file)["project"]["version"]
-    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
-    assert f"\n## [{version}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-
-
-@pytest.mark.slow
-def test_the_gallery_is_written_with_its_reports(tmp_path):
-    arguments = ["--quick", "--only", "sentences", "--folder", "studies", "--out", "docs"]
-    command = [sys.executable, ROOT / "docs" / "gallery.py", *arguments]
-    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
-    page = (tmp_path / "docs" / "gallery.md").read_text(encoding="utf-8")
-    (report,) = re.findall(r"\]\((gallery/.*\.html)\)", page)
-    assert "Take " in page
-    assert (tmp_path / "docs" / report).is_file()

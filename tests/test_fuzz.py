@@ -1,4 +1,6 @@
-"""Broken files, damaged folders and wild options: some cases of each here, more in `make fuzz`."""
+"""Broken files, damaged folders and wild options: some cases of each; `make fuzz` tries more."""
+
+import os
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,9 +15,13 @@ EXAMPLES = {"reading_any_file": 40, "predicting_any_file": 30, "using_a_damaged_
 
 @pytest.mark.parametrize("name", PROPERTIES)
 def test_the_promise_holds_for_what_the_grammar_builds(name):
-    slow = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
+    more = int(os.environ.get("CASES", 0))  # new ones each time
 
-    @settings(max_examples=EXAMPLES.get(name, 16), derandomize=True, suppress_health_check=slow)
+    @settings(
+        max_examples=more or EXAMPLES.get(name, 16),
+        derandomize=not more,
+        suppress_health_check=list(HealthCheck),
+    )
     @given(st.data())
     def holds(data):
         PROPERTIES[name](data)

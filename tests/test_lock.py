@@ -11,8 +11,7 @@ from contextlib import suppress
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.files import PART
-from headstart.lock import locked
+from headstart.files import PART, locked
 from headstart.training.finetune import finetune
 from headstart.training.pretrain import pretrain
 from tests.labelled import config, splits
@@ -22,7 +21,7 @@ from tests.runs import small_config
 def test_a_second_process_is_told_who_holds_the_folder(tmp_path):
     code = (
         "import sys, pathlib\n"
-        "from headstart.lock import locked\n"
+        "from headstart.files import locked\n"
         "with locked(pathlib.Path(sys.argv[1])): pass\n"
     )
     with locked(tmp_path / "run"):
@@ -47,7 +46,10 @@ def test_a_training_that_is_refused_changes_nothing(tmp_path):
     file = tmp_path / "d.csv"
     file.write_text("text,label\n")
     settings = config(dataset=[str(tmp_path / "missing.csv")])
-    for folder, message in ((file, "this is a file"), (tmp_path / "run", "no file or folder")):
+    for folder, message in (
+        (file, "not a folder"),
+        (tmp_path / "run", "no file or folder"),
+    ):
         with pytest.raises(HeadstartError, match=message):
             finetune(settings, folder)
     assert {path: path.read_text() for path in tmp_path.iterdir()} == {file: "text,label\n"}
@@ -111,11 +113,3 @@ def test_locking_a_folder_leaves_the_runs_inside_alone(tmp_path, outer):
     with locked(tmp_path):
         pass
     assert sorted(path.name for path in (tmp_path / "base").rglob("*")) == before
-
-
-def test_nothing_is_removed_from_a_folder_that_is_no_run(tmp_path):
-    write_parts(tmp_path)
-    before = sorted(path.name for path in tmp_path.rglob("*.part"))
-    with locked(tmp_path):
-        pass
-    assert sorted(path.name for path in tmp_path.rglob("*.part")) == before

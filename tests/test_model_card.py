@@ -13,7 +13,9 @@ from headstart.training.finetune import finetune
 from tests.labelled import config, splits
 
 
-def test_a_fine_tuned_run_has_one(tmp_path):
+def test_a_fine_tuned_run_has_one_whose_command_works_wherever_it_is_moved(
+    tmp_path, monkeypatch, headstart
+):
     summary = finetune(config(epochs=1), tmp_path / "run", splits=splits()).summary
     card = (tmp_path / "run" / "README.md").read_text(encoding="utf-8")
     accuracy, rows = summary["validation"]["accuracy"], summary["validation_rows"]
@@ -25,6 +27,10 @@ def test_a_fine_tuned_run_has_one(tmp_path):
     identity = json.loads((tmp_path / "run" / "identity.json").read_text())
     assert all(digits[:16] in card for digits in identity.values())
     assert "## Limits" in card
+    moved = (tmp_path / "run").rename(tmp_path / "best")
+    (command,) = re.findall(r"`headstart (predict [^`]*)`", card)
+    monkeypatch.chdir(moved)
+    assert headstart(*shlex.split(command)).returncode == 0
 
 
 def test_strings_of_the_user_are_no_markup(tmp_path):
@@ -47,12 +53,3 @@ def test_strings_of_the_user_are_no_markup(tmp_path):
     lines = card.splitlines()
     assert [line for line in lines if line.startswith("# ")] == [lines[0]]
     assert f"| date | {time.strftime('%Y-', time.gmtime())}" in card
-
-
-def test_the_command_of_a_card_works_wherever_the_run_is_moved(tmp_path, monkeypatch, headstart):
-    finetune(config(epochs=1), tmp_path / "run", splits=splits())
-    moved = (tmp_path / "run").rename(tmp_path / "best")
-    card = (moved / "README.md").read_text(encoding="utf-8")
-    (command,) = re.findall(r"`headstart (predict [^`]*)`", card)
-    monkeypatch.chdir(moved)
-    assert headstart(*shlex.split(command)).returncode == 0

@@ -3,13 +3,11 @@
 import re
 import shutil
 import sys
-from itertools import islice
 from pathlib import Path
 
 import pytest
 
 from headstart.cli.app import COMMANDS, main
-from headstart.data import readers
 from tests.corpora import write_corpus
 from tests.interop.foreign import make, save
 from tests.labelled import dataset, write_csv
@@ -19,7 +17,6 @@ from tests.pages import (
     Block,
     lines_outside_of_blocks,
     read_blocks,
-    recipe_of,
     words_of,
 )
 
@@ -178,27 +175,6 @@ def test_every_command_and_then_every_python_block_of_a_page_works(page, folder,
             printed = capsys.readouterr().out
             if block.printed:
                 assert printed.splitlines() == block.printed
-
-
-@pytest.fixture
-def fewer_reviews(monkeypatch):
-    """One in ten of the embedded texts, which are sorted by label."""
-    whole = readers.FORMATS["embedded"]
-
-    def fewer(source, encoding):
-        table = whole(source, encoding)
-        records = table.records
-        table.records = lambda label, only: islice(records(label, only), None, None, 10)
-        return table
-
-    monkeypatch.setitem(readers.FORMATS, "embedded", fewer)
-
-
-@pytest.mark.slow
-def test_what_make_demo_runs_works_on_the_embedded_data(folder, typed, fewer_reviews):
-    for command in recipe_of("demo"):
-        typed(command, shorter(words_of(command), less_text=False))
-    assert (folder / "studies" / "demo" / "report.html").is_file()
 
 
 @pytest.mark.parametrize("page", PAGES)

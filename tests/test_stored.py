@@ -50,7 +50,7 @@ def test_weights_that_are_no_numbers_are_refused(trained, copied, number):
     assert told.value.fix
 
 
-@pytest.mark.parametrize("size", [{"width": 16_000}, {"layers": 1_000}, {"vocab_size": 999_999}])
+@pytest.mark.parametrize("size", [{"width": 16_000}, {"vocab_size": 999_999}])
 def test_a_config_of_a_far_larger_network_is_refused_before_it_is_built(trained, copied, size):
     run = copied(trained)
     config = json.loads((run / "config.json").read_text())
@@ -76,19 +76,13 @@ def change(path, **values):
         ({"length": "long"}, "damaged"),
         ({"length": 10**12}, "damaged"),
         ({"long": "maybe"}, "damaged"),
+        ({"temperature": 0}, "damaged"),
     ],
 )
 def test_a_task_that_does_not_belong_to_the_weights_is_refused(trained, copied, values, message):
     run = copied(trained)
     change(run / "task.json", **values)
     with pytest.raises(HeadstartError, match=message):
-        NetworkRun.open(run)
-
-
-def test_the_tokenizer_of_another_run_is_refused_although_it_is_as_large(trained, copied):
-    run = copied(trained)
-    change(run / "identity.json", tokenizer="of another run")
-    with pytest.raises(HeadstartError, match="not the one that this run was trained with"):
         NetworkRun.open(run)
 
 

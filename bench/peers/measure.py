@@ -150,7 +150,7 @@ def describe_machine() -> Task:
     torch.set_num_threads(threads)
     precision = choose_precision(torch.device("cpu"))["precision"]
     facts = look_up()
-    print(f"{facts['cpu']}, {threads} threads, {', '.join(facts['instruction_sets'])}, {precision}")
+    print(f"{facts['cpu']}, {threads} threads, {precision}")
     return {"threads": threads, "precision": precision}
 
 

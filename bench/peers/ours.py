@@ -7,13 +7,12 @@ from pathlib import Path
 import numpy as np
 
 from headstart.config import PretrainConfig
-from headstart.data.batches import TokenSource
-from headstart.data.token_store import TokenStore, store_corpus
+from headstart.data.batches import TokenSource, TokenStore, store_corpus
 from headstart.model.model import build_model
 from headstart.objectives import OBJECTIVES
-from headstart.training.batches import CorpusBatches
 from headstart.training.callbacks import MetricsFile
 from headstart.training.corpus import PretrainData, network_preset
+from headstart.training.pretrain import CorpusBatches
 from headstart.training.trainer import Trainer
 
 STEPS = 10**6  # more than any measurement takes

@@ -16,7 +16,7 @@ from headstart.model.model import build_model
 from headstart.model.presets import preset
 from headstart.run import NetworkRun, Run
 from headstart.tasks.classification import Classification
-from headstart.training.batches import EpochBatches
+from headstart.training.finetune import EpochBatches
 from headstart.training.initialization import start_model, text_encoding
 from headstart.training.trainer import Trainer
 from peers.documents import make_texts, make_tokenizer

@@ -30,12 +30,12 @@ def make_run(folder: Path, texts: list[str]) -> None:
     tokenizer = train_tokenizer(texts, vocab_size=8_192)
     task = Classification(("negative", "positive"))
     chosen = preset("small", objective="masked", vocab_size=tokenizer.vocab_size)
-    head = stock_head(task.head(chosen, None), chosen.base, chosen_pooling=False)
+    head = stock_head(task.head(chosen, None), chosen.base)
     model = build_model(chosen.base, head, seed=0).eval()
     with torch.no_grad():  # so that answers differ from text to text
         for parameter in model.head.parameters():
             parameter.mul_(20)
-    NetworkRun(folder / "run", model, tokenizer, task, 512, "truncate").save(folder / "run")
+    NetworkRun(folder / "run", model, tokenizer, 512, "truncate", task=task).save(folder / "run")
     for form in ("huggingface", "onnx"):
         export_run(
             folder / "run",

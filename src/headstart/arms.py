@@ -37,7 +37,7 @@ class Arm:
     Parameters
     ----------
     name : on the command line and in files.
-    label, phrase : for people; `phrase` is a part of a sentence.
+    label : for people.
     description : one sentence.
     fit : how it is trained, a key of `jobs.FITS`.
     estimator : as "module:class"; saved runs of this class name the arm. The linear arm of tasks
@@ -58,7 +58,6 @@ class Arm:
     description: str
     fit: str
     colours: Colours
-    phrase: str = ""
     estimator: str = ""
     start: Literal["", "random", "initial", "base"] = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -163,7 +162,6 @@ ARMS: dict[str, Arm] = {
         Arm(
             name="scratch",
             label="scratch",
-            phrase="training from scratch",
             description="The same network from random weights, fine-tuned on the labelled rows "
             "alone.",
             fit="network",
@@ -175,7 +173,6 @@ ARMS: dict[str, Arm] = {
         Arm(
             name="cooc-init",
             label="co-occurrence init",
-            phrase="co-occurrence initialisation alone",
             description="The same network with PPMI-SVD embeddings of the corpus and no step of "
             "pretraining, fine-tuned as a whole.",
             fit="network",

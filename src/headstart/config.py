@@ -11,15 +11,16 @@ import math
 import operator
 import tomllib
 import types
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
 
 from headstart.arms import ARMS, CLASS_TASKS, Arm, arm_order, find_arm, usual_arms
 from headstart.errors import HeadstartError
-from headstart.files import write_text
+from headstart.files import CONFIG_FILE, write_text
+from headstart.files import is_run as is_run
 
-CONFIG_FILE = "config.toml"
 HF = "hf:"  # before the path or the Hub's name of a model in Hugging Face's form
 ORIGIN = "origin.json"  # in a copy of such a model: its name
 OBJECTIVES = ("causal", "masked", "masked+next-sentence")  # of pretraining
@@ -96,49 +97,48 @@ class Setting:
         return f"--{self.name.replace('_', '-')}"
 
     def problem(self, value: Any) -> str | None:
-        """Describe what is wrong with a value, or return `None`."""
+        """Describe what is wrong with a value, as in "is 0; it must be at least 1"."""
         if value is None:
-            return None if self.default is None else f"{self.name} is missing"
-        if self.is_list:
-            if not isinstance(value, list | tuple):
-                return f"{self.name} is {_short(repr(value))}; it must be a list"
-            return next(filter(None, map(self._item_problem, value)), None)
-        return self._item_problem(value)
+            return None if self.default is None else "is missing"
+        if self.is_list and not isinstance(value, list | tuple):
+            return f"is {_short(repr(value))}; it must be a list"
+        for item in value if self.is_list else [value]:
+            if wrong := self._item_problem(item):
+                shown = f"{item:,}" if type(item) in (int, float) else repr(item)
+                return f"is {_short(shown)}; {wrong}"
+        return None
 
     def _item_problem(self, value: Any) -> str | None:
-        number = self.kind in (int, float)
         allowed = (int, float) if self.kind is float else self.kind
-        wrong = None
-        if not isinstance(value, allowed) or (number and isinstance(value, bool)):
-            wrong = f"it must be of type {self.kind.__name__}"
-        elif self.choices and value not in self.choices:
-            wrong = f"choose {', '.join(self.choices)}"
-        elif isinstance(value, str) and not _is_unicode(value):
-            wrong = "it must be valid Unicode without NUL characters"
-        elif number:
-            wrong = self._bound_problem(value)
-        shown = f"{value:,}" if type(value) in (int, float) else repr(value)
-        return wrong and f"{self.name} is {_short(shown)}; {wrong}"
-
-    def _bound_problem(self, value: Any) -> str | None:
+        if not isinstance(value, allowed) or (type(value) is bool and self.kind is not bool):
+            return f"it must be of type {self.kind.__name__}"
+        if self.choices and value not in self.choices:
+            return f"choose {', '.join(self.choices)}"
+        if isinstance(value, str) and not _is_unicode(value):
+            return "it must be valid Unicode without NUL characters"
         if isinstance(value, float) and not math.isfinite(value):
             return "it must be a finite number"
-        for words, bound, holds in (
-            ("greater than", self.above, operator.gt),
-            ("at least", self.minimum, operator.ge),
-            ("less than", self.below, operator.lt),
-            ("at most", LARGEST if self.maximum is None else self.maximum, operator.le),
-        ):
-            if bound is not None and not holds(value, bound):
-                return f"it must be {words} {bound:,}"
+        if self.kind in (int, float):
+            for words, bound, holds in (
+                ("greater than", self.above, operator.gt),
+                ("at least", self.minimum, operator.ge),
+                ("less than", self.below, operator.lt),
+                ("at most", self.maximum or LARGEST, operator.le),
+            ):
+                if bound is not None and not holds(value, bound):  # type: ignore[arg-type]
+                    return f"it must be {words} {bound:,}"
         return None
 
-    def suggestion(self, value: Any) -> str | None:
-        """Propose a value where a percentage was given for a share."""
-        largest = self.maximum if self.below is None else self.below
-        if largest == 1 and isinstance(value, int | float) and 1 < value <= 100:
-            return f"{self.option} {value / 100:g} means {value:g} %"
-        return None
+
+def value_problems(
+    settings: Iterable[Setting], values: Mapping[str, Any], *, options: bool = False
+) -> list[str]:
+    """Describe the bad values of some settings, which `options` names as on the command line."""
+    return [
+        f"{one.option if options else one.name} {problem}"
+        for one in settings
+        if (problem := one.problem(values.get(one.name, one.default)))
+    ]
 
 
 def setting(default: Any, help: str, **more: Any) -> Any:
@@ -152,6 +152,8 @@ def setting(default: Any, help: str, **more: Any) -> Any:
 class Settings:
     """Base class of dataclasses whose fields are declared with `setting` or have a plain type."""
 
+    command: ClassVar[str] = ""  # of the command line, if it has these settings
+
     @classmethod
     def settings(cls) -> list[Setting]:
         """List the settings in their order."""
@@ -160,62 +162,42 @@ class Settings:
         for one in dataclasses.fields(cls):  # type: ignore[arg-type]
             kind, is_list, choices = _parse_type(hints[one.name])
             more = {"help": "", "choices": choices, **one.metadata}
-            if one.default_factory is not dataclasses.MISSING:
-                default = one.default_factory()
-            else:
-                default = one.default
+            is_made = one.default_factory is not dataclasses.MISSING
+            default = one.default_factory() if is_made else one.default  # type: ignore[operator]
             found.append(Setting(one.name, kind, default, is_list=is_list, **more))
         return found
 
     @classmethod
     def from_dict(cls, values: dict[str, Any], where: object = None) -> Self:
         """Make it from named values; unknown and missing names and bad values are one message."""
-        known = {one.name: one for one in cls.settings()}
-        problems = [f"unknown setting {_short(name)}" for name in sorted(set(values) - set(known))]
-        for name, one in known.items():
-            if one.default is dataclasses.MISSING and name not in values:
-                problems.append(f"{name} is missing")
-        if problems:
-            raise HeadstartError(
-                "; ".join(problems),
-                where=where,
-                fix=f"the settings are {', '.join(known)}",
-                code="config",
-            )
-        try:
-            made = cls(**values)
-            made.validate()
-        except HeadstartError as error:
-            raise HeadstartError(error.what, where=where, fix=error.fix, code="config") from None
-        return made
+        known = {one.name: one.default for one in cls.settings()}
+        problems = [f"unknown setting {_short(name)}" for name in sorted(values.keys() - known)]
+        required = [name for name, one in known.items() if one is dataclasses.MISSING]
+        problems += [f"{name} is missing" for name in required if name not in values]
+        fix: str | None = f"the settings are {', '.join(known)}"
+        if not problems:
+            try:
+                made = cls(**values)
+                made.validate()
+                return made
+            except HeadstartError as error:
+                problems, fix = [error.what], error.fix
+        raise HeadstartError("; ".join(problems), where=where, fix=fix, code="config")
 
     def validate(self) -> None:
         """Raise one error that lists every problem."""
-        problems, fixes = [], []
-        for one in self.settings():
-            value = getattr(self, one.name)
-            if problem := one.problem(value):
-                problems.append(problem)
-                fixes.append(one.suggestion(value))
-        problems = problems or self.problems()
-        if problems:
-            fix = "; ".join(filter(None, fixes)) or self.fix()
-            raise HeadstartError("; ".join(problems), fix=fix, code="config")
+        if problems := value_problems(self.settings(), vars(self)) or self.problems():
+            fix = self.command and f"headstart {self.command} --help lists the settings and values"
+            raise HeadstartError("; ".join(problems), fix=fix or None, code="config")
 
     def problems(self) -> list[str]:
         """Describe settings that are valid one by one, but not together."""
         return []
 
-    def fix(self) -> str | None:
-        """Say what to do about a problem that has no fix of its own."""
-        return None
-
 
 @dataclass(kw_only=True)
 class Config(Settings):
     """The settings of one command. Values are stored unchecked; `validate` checks them."""
-
-    command: ClassVar[str] = ""
 
     @classmethod
     def create(cls, **given: Any) -> Self:
@@ -228,21 +210,19 @@ class Config(Settings):
         values.update(given)
         return cls.from_dict(values)
 
-    def fix(self) -> str | None:
-        return f"headstart {self.command} --help lists the settings and their values"
-
     def replace(self, **changes: Any) -> Self:
         """Copy with other values."""
         return dataclasses.replace(self, **changes)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the settings that have a value, by name."""
-        return {name: value for name, value in vars(self).items() if value is not None}
-
     def save(self, folder: Path) -> None:
         """Write `config.toml`; with it, the folder is a run."""
-        lines = [f"{name} = {_toml(value)}\n" for name, value in self.to_dict().items()]
-        write_text(folder / CONFIG_FILE, "".join(lines))
+        # What JSON writes for these values is TOML, but for the character DEL.
+        lines = [
+            f"{name} = {json.dumps(value, ensure_ascii=False)}\n"
+            for name, value in vars(self).items()
+            if value is not None
+        ]
+        write_text(folder / CONFIG_FILE, "".join(lines).replace("\x7f", "\\u007f"))
 
     @classmethod
     def load(cls, folder: Path) -> Self:
@@ -252,11 +232,13 @@ class Config(Settings):
     def resumed(self, folder: Path) -> Self:
         """Return the config of the run in `folder`; settings that were given must agree with it."""
         saved = self.load(folder)
-        changed = []
-        for one in self.settings():
-            ours, theirs = getattr(self, one.name), getattr(saved, one.name)
-            if one.in_identity and ours is not None and ours != theirs:
-                changed.append(f"{one.name}: {theirs!r} in the run, {ours!r} now")
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        free = {one.name for one in self.settings() if not one.in_identity}
+        changed = [
+            f"{name}: {getattr(saved, name)!r} in the run, {value!r} now"
+            for name, value in given.items()
+            if name not in free and value != getattr(saved, name)
+        ]
         if changed:
             raise HeadstartError(
                 "the run was started with other settings:\n  " + "\n  ".join(changed),
@@ -264,13 +246,7 @@ class Config(Settings):
                 fix="resume with the settings of the run, or start another run",
                 code="config",
             )
-        free = {one.name: getattr(self, one.name) for one in self.settings() if not one.in_identity}
-        return saved.replace(**{name: value for name, value in free.items() if value is not None})
-
-
-def is_run(folder: Path) -> bool:
-    """Whether the folder holds a run or a study: it has a config."""
-    return (folder / CONFIG_FILE).is_file()
+        return saved.replace(**{name: value for name, value in given.items() if name in free})
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
@@ -348,15 +324,6 @@ def _is_unicode(text: str) -> bool:
 
 def _short(text: str) -> str:
     return text if len(text) <= 60 else text[:59] + "…"
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_toml, value)) + "]"
-    if isinstance(value, str | bool):
-        # A JSON string is a TOML string, but for DEL.
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return repr(value)
 
 
 @dataclass(kw_only=True)
@@ -593,9 +560,6 @@ class FinetuneConfig(DatasetSettings, NetworkSettings, MachineSettings):
         None, "Use only this many labelled training rows (100 or 10%), drawn with the seed.",
         panel="Data",
     )  # fmt: skip
-    arm: Literal["network", "tfidf", "nb"] = setting(
-        "network", "A network, or a linear classifier: tfidf or nb.", panel="Model"
-    )
     fresh: bool = setting(
         False, "Use the base's network, but start it from scratch.", panel="Model", advanced=True
     )
@@ -617,9 +581,6 @@ class FinetuneConfig(DatasetSettings, NetworkSettings, MachineSettings):
     )  # fmt: skip
     freeze: bool = setting(False, "Train only the head.", panel="Model")
     epochs: int = setting(5, "Passes over the training rows.", minimum=1, maximum=100_000)
-    minutes: float | None = setting(
-        None, "Time limit: train fewer epochs if more would take longer.", above=0, maximum=525_600
-    )
     batch_size: int = setting(16, "The batch size, in texts.", minimum=1, maximum=1_048_576)
     learning_rate: float = setting(3e-4, "The highest learning rate.", above=0, maximum=10)
     schedule: Literal["linear", "constant"] = setting(
@@ -678,14 +639,6 @@ STUDY_DATASET, STUDY_CORPUS = "rotten-tomatoes", "imdb"
 # a sixth of the time, and what it learns from a few million tokens transfers as well
 # (research/recipes.md, "how deep?").
 STUDY_WIDTH, STUDY_LAYERS = 128, 2
-# The settings that only some executors use.
-_CLUSTER = ("address", "cores", "memory", "gpus")
-EXECUTOR_SETTINGS = {
-    "local": (),
-    "ray": _CLUSTER,
-    "dask": ("address", "cores"),
-    "slurm": (*_CLUSTER, "partition", "time_limit"),
-}
 
 
 @dataclass(kw_only=True)
@@ -707,16 +660,12 @@ class StudyConfig(DatasetSettings, NetworkSettings):
         "folder.",
         panel="Data",
     )
-    held_out: float | None = setting(
-        None, "Share of the corpus on which the held-out loss is measured.", panel="Data",
-        advanced=True, above=0, maximum=0.5,
-    )  # fmt: skip
     task_text: bool = setting(
         True, "Add the training texts, without their labels, to the corpus.", panel="Data"
     )
     objectives: list[str] = setting(
         [], "Pretraining objectives, separated by commas: causal (default), masked, "
-        "masked+next-sentence.", panel="Model",
+        "masked+next-sentence.", panel="Model", choices=OBJECTIVES,
     )  # fmt: skip
     arms: list[str] = setting(
         [], "What is compared, separated by commas: scratch, cooc-init, pretrained, frozen, "
@@ -733,11 +682,6 @@ class StudyConfig(DatasetSettings, NetworkSettings):
         None, "Folds in which every labelled row is evaluated once; 1: evaluate on a test part. By "
         "default 5 if a test part must be split off and would have fewer than 200 rows.",
         panel="Study", minimum=1, maximum=100,
-    )  # fmt: skip
-    bases: int = setting(
-        1, "Number of pretrainings; with several, the intervals include the variance between them.",
-        panel="Study",
-        minimum=1, maximum=1_000,
     )  # fmt: skip
     selection: Literal["budget", "none"] = setting(
         "budget",
@@ -789,10 +733,6 @@ class StudyConfig(DatasetSettings, NetworkSettings):
         None, "Memory of each training in GB, on Ray or Slurm.", panel="Machine", advanced=True,
         above=0, maximum=100_000, in_identity=False,
     )  # fmt: skip
-    gpus: int | None = setting(
-        None, "GPUs of each training, on Ray or Slurm.", panel="Machine", advanced=True,
-        minimum=0, maximum=64, in_identity=False,
-    )  # fmt: skip
     partition: str | None = setting(
         None, "The Slurm partition.", panel="Machine", advanced=True, in_identity=False
     )
@@ -805,38 +745,29 @@ class StudyConfig(DatasetSettings, NetworkSettings):
     def create(cls, **given: Any) -> Self:
         """Make a config from the given settings; the usual data, arms and sizes fill the gaps."""
         given = {name: value for name, value in given.items() if value not in (None, [])}
-        dataset = given.setdefault("dataset", [STUDY_DATASET])
-        if dataset == [STUDY_DATASET]:
+        if given.setdefault("dataset", [STUDY_DATASET]) == [STUDY_DATASET]:
             given.setdefault("corpus", [STUDY_CORPUS])
-        base = given.get("base")
-        if base is None and given.get("preset", "small") == "small":
-            given = {"width": STUDY_WIDTH, "layers": STUDY_LAYERS, **given}
-        # A base without its corpus has nothing to count co-occurrences in, and no first weights.
-        missing = (
-            [] if base is None else ["initial"] if given.get("corpus") else ["initial", "vectors"]
-        )
+        base, missing = given.get("base"), {"initial"}
+        if base is None:
+            missing = set()
+            if given.get("preset", "small") == "small":
+                given = {"width": STUDY_WIDTH, "layers": STUDY_LAYERS, **given}
+        elif not given.get("corpus"):
+            missing.add("vectors")  # there is nothing to count co-occurrences in
         arms = given.get("arms") or usual_arms(given.get("task", "classification"), missing=missing)
-        given["arms"] = arm_order(arms)
-        wanted = given.get("objectives", [])
-        order = {name: place for place, name in enumerate(OBJECTIVES)}
-        wanted = sorted(dict.fromkeys(wanted), key=lambda name: order.get(name, len(order)))
-        if base is not None:
-            wanted = _objective_of_base(base, wanted)
-        given["objectives"] = wanted or [PretrainConfig.objective]
-        return super().create(**given)
+        own = _usual_objective(base)
+        objectives = list(dict.fromkeys(given.get("objectives", [own])))
+        if base is not None and objectives != [own]:
+            what = f"the base was pretrained with {own}, not with {', '.join(objectives)}"
+            raise HeadstartError(what, where=base, fix="leave --objectives out")
+        return super().create(**{**given, "arms": arm_order(arms), "objectives": objectives})
 
     def problems(self) -> list[str]:
-        known = ", ".join(OBJECTIVES)
-        problems = [
-            f"unknown objective {name!r}; there are {known}"
-            for name in self.objectives
-            if name not in OBJECTIVES
-        ]
         try:
             arms = self.arm_table
         except HeadstartError as error:
-            return [*problems, error.what]
-        problems += [
+            return [error.what]
+        problems = [
             f"{arm.name} is for {' and '.join(arm.tasks)}, not for {self.task}; choose "
             f"--arms {','.join(usual_arms(self.task))}"
             for arm in arms
@@ -850,34 +781,12 @@ class StudyConfig(DatasetSettings, NetworkSettings):
         if any("arms" in arm.needs for arm in arms) and len(self.members) < 2:
             possible = ", ".join(name for name, arm in ARMS.items() if arm.stackable)
             problems.append(f"a stack combines two or more of {possible}; name them in --arms")
-        return problems + self._base_problems() + self._executor_problems()
-
-    def _base_problems(self) -> list[str]:
-        problems = self.base_problems()
-        if self.base:
-            if self.bases > 1:
-                problems.append("--bases is for bases that the study pretrains; do not give --base")
-            problems += [
-                f"{arm.name} is what pretraining starts from; with --base nothing is pretrained"
-                for arm in self.arm_table
-                if arm.start == "initial"
-            ]
-        if self.bases > self.seeds:
-            problems.append(
-                f"{self.bases} bases for {self.seeds} seeds: each seed is fine-tuned from one "
-                f"base, so give --seeds {self.bases} or more"
-            )
-        return problems
-
-    def _executor_problems(self) -> list[str]:
-        used = EXECUTOR_SETTINGS[self.executor]
-        unused = [
-            one.option
-            for one in self.settings()
-            if one.name in EXECUTOR_SETTINGS["slurm"] and one.name not in used
-            if getattr(self, one.name) is not None
+        problems += [
+            f"{arm.name} is what pretraining starts from; with --base nothing is pretrained"
+            for arm in arms
+            if self.base and arm.start == "initial"
         ]
-        return [f"--executor {self.executor} has no use for {', '.join(unused)}"] if unused else []
+        return problems + self.base_problems()
 
     @property
     def arm_table(self) -> list[Arm]:
@@ -918,15 +827,10 @@ class StudyConfig(DatasetSettings, NetworkSettings):
         return usual_arms(self.task, missing=("vectors", "base", "arms"))
 
 
-def _objective_of_base(base: str, wanted: list[str]) -> list[str]:
-    """Return the objective that a base was pretrained with; another one is an error."""
+def _usual_objective(base: str | None) -> str:
+    """Return the objective that a base was pretrained with; without one, the default."""
+    if base is None:
+        return PretrainConfig.objective
     from headstart.training.initialization import base_objective  # it imports PyTorch
 
-    own = base_objective(base)
-    if wanted not in ([], [own]):
-        raise HeadstartError(
-            f"the base was pretrained with {own}, not with {', '.join(wanted)}",
-            where=base,
-            fix="leave --objectives out",
-        )
-    return [own]
+    return base_objective(base)

@@ -20,18 +20,19 @@ from sklearn.utils import check_random_state, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from headstart.baselines.baselines import finetune_arm
 from headstart.config import DatasetSettings, FinetuneConfig, Pooling, check_new
 from headstart.data.dataset import Dataset, Splits
 from headstart.errors import HeadstartError
+from headstart.folds import make_folds
 from headstart.interop.onnx_run import OnnxRun
 from headstart.model.config import POOLINGS
 from headstart.predictions import check_inputs
 from headstart.run import EXPORTED, NetworkRun, Run, write_summary
 from headstart.tasks.classification import Classification
+from headstart.training.finetune import finetune
 from headstart.training.initialization import embedding_run, reading_length
 
-VALIDATION_SHARE = 0.1
+FOLDS = 10  # one of them selects the epoch
 # Settings of `headstart finetune` that are arguments of `fit`, or have another name here.
 NOT_PARAMETERS = {one.name for one in DatasetSettings.settings()} | {
     "base",
@@ -98,10 +99,9 @@ def as_texts(X: Any) -> list[str]:
         raise ValueError("a list of texts is expected, not one text")
     values = np.asarray(X if hasattr(X, "__len__") else list(X), dtype=object)
     if values.ndim == 2 and values.shape[1] != 1:
-        names = ", ".join(map(str, getattr(X, "columns", ())[:10]))
         raise ValueError(
-            f"a table of one column of texts is expected; this has {values.shape[1]}: {names}. "
-            "Choose one: X[['text']], or a ColumnTransformer"
+            f"a table of one column of texts is expected; this has {values.shape[1]}. Choose one: "
+            "X[['text']], or a ColumnTransformer"
         )
     texts: list[str] = values.ravel().tolist()
     for number, text in enumerate(texts):
@@ -121,10 +121,10 @@ class HeadstartClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc
     class_weight : "balanced" or dict, optional
         Weights of the classes, as in scikit-learn.
     random_state : int, RandomState or None
-        Seeds the network, the order of the texts and the validation rows.
+        Seeds the network and the order of the texts.
     **settings
         The settings of `headstart finetune` (see the reference of settings): `preset`, `epochs`,
-        `learning_rate`, `pooling`, `arm`, `width`, … A preset with settings of its own (`lab`)
+        `learning_rate`, `pooling`, `width`, … A preset with settings of its own (`lab`)
         changes those that are at their defaults. `fit` checks them.
 
     Attributes
@@ -159,10 +159,8 @@ class HeadstartClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc
         X: Any,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
-        *,
-        validation: tuple[Any, ArrayLike] | None = None,
     ) -> "HeadstartClassifier":
-        """Learn from texts and their labels.
+        """Learn from texts and their labels; a tenth of them selects the best epoch.
 
         Parameters
         ----------
@@ -173,8 +171,6 @@ class HeadstartClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc
         sample_weight : array-like of shape (texts,), optional
             How much each text counts in training; one of weight 0 is dropped. Only the
             proportions matter.
-        validation : (X, y), optional
-            Rows that select the best epoch; by default a tenth of each class.
         """
         texts, y = as_texts(X), np.asarray(y)
         if y.ndim != 1 or len(texts) != len(y) or not texts:
@@ -189,19 +185,16 @@ class HeadstartClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc
         self.classes_ = encoder.classes_
         if len(self.classes_) < 2:
             raise ValueError(f"the labels have {len(self.classes_)} class: two are needed")
-        random = check_random_state(self.random_state)
-        config = self._config(int(random.randint(2**31 - 1)))
+        config = self._config(int(check_random_state(self.random_state).randint(2**31 - 1)))
         names = tuple(map(str, self.classes_))
         rows = Dataset("texts", [texts[row] for row in used], numbers.tolist(), names)
         if (weights[used] != 1).any():
             rows = replace(rows, weights=weights[used].tolist())
-        if validation is None:
-            splits = _split(rows, random)
-        else:
-            held_out = encoder.transform(np.asarray(validation[1])).tolist()
-            splits = Splits(rows, Dataset("texts", as_texts(validation[0]), held_out, names), None)
+        splits = Splits(rows, rows, None)  # so few that nothing can select
+        for fold in make_folds(numbers, FOLDS)[:1]:
+            splits = Splits(rows.pick(fold.train.tolist()), rows.pick(fold.held.tolist()), None)
         with tempfile.TemporaryDirectory() as folder:
-            finetune_arm(config, Path(folder) / "run", splits=splits)
+            finetune(config, Path(folder) / "run", splits=splits)
             self._open(Path(folder) / "run")
         return self
 
@@ -262,12 +255,9 @@ class HeadstartClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc
         """Join the weights of rows and classes to weights with a mean of 1."""
         given = np.ones(len(y)) if sample_weight is None else sample_weight
         weights = np.asarray(given, dtype=np.float64)
-        if weights.shape != y.shape:
-            raise ValueError(
-                f"{len(y)} texts and weights of shape {weights.shape}: one per text is needed"
-            )
-        if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
-            raise ValueError("sample weights must be finite, not negative, and not all 0")
+        positive = np.isfinite(weights).all() and (weights >= 0).all() and weights.any()
+        if weights.shape != y.shape or not positive:
+            raise ValueError("sample weights must be one per text, finite, not negative, not all 0")
         weights = weights * compute_sample_weight(self.class_weight, y)
         return np.asarray(weights * (np.count_nonzero(weights) / weights.sum()))
 
@@ -288,19 +278,6 @@ def _signature() -> inspect.Signature:
 HeadstartClassifier.__init__.__signature__ = _signature()  # type: ignore[attr-defined]
 
 
-def _split(rows: Dataset, random: np.random.RandomState) -> Splits[Any]:
-    """Take a tenth of each class for validation; a class of one row is for training."""
-    held_out: list[int] = []
-    labels = np.asarray(rows.labels)
-    for number in range(len(rows.label_names)):
-        members = random.permutation(np.flatnonzero(labels == number))
-        if len(members) > 1:
-            held_out += members[: max(1, round(VALIDATION_SHARE * len(members)))].tolist()
-    train = sorted(set(range(len(rows))) - set(held_out))
-    validation = sorted(held_out) or train  # one row per class: nothing can select
-    return Splits(rows.pick(train), rows.pick(validation), None)
-
-
 class HeadstartEmbedder(
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
@@ -317,8 +294,6 @@ class HeadstartEmbedder(
     pooling : str, optional
         `mean+max` (twice as wide as the base), `mean`, `max`, `first` or `last`; by default the
         run's, or that of its preset.
-    length : int, optional
-        Tokens of a window; by default as many as the run was trained on.
 
     Attributes
     ----------
@@ -335,32 +310,27 @@ class HeadstartEmbedder(
     (2, 16)
     """
 
-    def __init__(
-        self, run: str | Path, *, pooling: str | None = None, length: int | None = None
-    ) -> None:
+    def __init__(self, run: str | Path, *, pooling: str | None = None) -> None:
         self.run = run
         self.pooling = pooling
-        self.length = length
 
     def fit(self, X: Any = None, y: Any = None) -> "HeadstartEmbedder":
         """Open the run; nothing is learned from the texts."""
         if self.pooling is not None and self.pooling not in POOLINGS:
             raise ValueError(f"pooling is {self.pooling!r}; it is one of {', '.join(POOLINGS)}")
-        if self.length is not None and self.length < 1:
-            raise ValueError(f"length is {self.length}; it must be at least 1")
-        if (Path(self.run) / EXPORTED).is_file():
-            self.run_: NetworkRun | OnnxRun = OnnxRun.open(self.run)
-            if self.run_.task is not None or self.pooling or self.length:
-                raise HeadstartError(
-                    "an export for onnxruntime has vectors only where a base was exported, and its "
-                    "own pooling and length",
-                    where=self.run,
-                    fix="export the base; give pooling and length for its run only",
-                )
-            self.length_ = self.run_.length
+        if not (Path(self.run) / EXPORTED).is_file():
+            opened = NetworkRun.open(self.run)
+            self.run_: NetworkRun | OnnxRun = opened
+            self.length_ = reading_length(opened)
             return self
-        self.run_ = opened = NetworkRun.open(self.run)
-        self.length_ = self.length or reading_length(opened)
+        self.run_ = OnnxRun.open(self.run)
+        if self.run_.task is not None or self.pooling:
+            raise HeadstartError(
+                "an export for onnxruntime has vectors only where a base was exported, and its own "
+                "pooling",
+                where=self.run,
+                fix="export the base; give pooling for its run only",
+            )
         return self
 
     def transform(self, X: Any) -> NDArray[np.float32]:

@@ -1,20 +1,26 @@
-"""Files and folders that Headstart writes: whole or absent, in known places."""
+"""Files and folders that Headstart writes: whole or absent, by one process, in known places."""
 
 import errno
 import json
 import os
+import re
 import secrets
-import sys
+import socket
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
 
 from headstart.errors import HeadstartError, explain
 
+CONFIG_FILE = "config.toml"  # of a run or study
+LOCK = ".lock"
+HOLDER = ".lock.json"  # beside it, because whoever tries to lock empties the lock's own file
+# The folders inside a run or study in which it writes files.
+INNER = ("tokenizer", "tables", "figures", "checkpoints", "jobs", "runs")
 PART = ".headstart.part"  # how the name of a file ends that is not whole yet
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.]+(e[+-]?\d+)?$)")  # a number is none
 
 
 @contextmanager
@@ -46,15 +52,6 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def remove_leftovers(folder: Path) -> None:
-    """Remove the files that killed processes left half-written directly in a folder.
-
-    Only for whoever knows that nobody else is writing there.
-    """
-    for path in folder.glob(f".*{PART}"):
-        path.unlink(missing_ok=True)
-
-
 def write_text(path: Path, text: str) -> None:
     """Replace `path` with `text` (UTF-8), atomically."""
     with replacing(path) as temporary:
@@ -69,13 +66,7 @@ def escape_formula(cell: str) -> str:
     >>> escape_formula("=1+1"), escape_formula("-0.5"), escape_formula("fine")
     ("'=1+1", '-0.5', 'fine')
     """
-    if not cell.startswith(_FORMULA):
-        return cell
-    try:
-        float(cell)
-        return cell  # a number is one
-    except ValueError:
-        return f"'{cell}"
+    return f"'{cell}" if _FORMULA.match(cell) else cell
 
 
 def check_file(path: Path) -> None:
@@ -96,21 +87,13 @@ def check_folder(folder: Path, file: Path | None = None) -> None:
     try:
         existing = next(one for one in (folder, *folder.absolute().parents) if one.exists())
         if not existing.is_dir():
-            raise HeadstartError(
-                "this is a file, and a folder was expected"
-                if existing == wanted
-                else f"'{existing}' is a file, not a folder",
-                where=wanted,
-                fix="choose another path",
-                code="path",
-            )
+            raise NotADirectoryError(errno.ENOTDIR, "", str(existing))
         if not os.access(existing, os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, "", str(existing))
         if wanted.parent.is_dir():
             wanted.exists()  # a name that is too long
     except OSError as error:
-        told = explain(error, where=wanted)
-        raise (told or error) from None
+        raise (explain(error, where=wanted) or error) from None
 
 
 def sync(path: Path) -> None:
@@ -124,26 +107,87 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
+def is_run(folder: Path) -> bool:
+    """Whether the folder holds a run or a study: it has a config."""
+    return (folder / CONFIG_FILE).is_file()
+
+
+@contextmanager
+def locked(folder: Path, what: str = "run") -> Iterator[None]:
+    """Hold the folder's lock, so that no second process writes into it.
+
+    A second process gets a `HeadstartError` with the code "locked". In a run's folder, files that
+    a killed process left half-written are removed.
+
+    Parameters
+    ----------
+    folder : made where it does not exist, and removed again where nothing was written into it.
+    what : the word for it in messages.
+    """
+    from filelock import FileLock, Timeout
+
+    check_folder(folder)
+    made = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / LOCK, timeout=0)
+    try:
+        lock.acquire()
+    except (Timeout, FileNotFoundError, FileExistsError):  # held, or being removed just now
+        raise HeadstartError(
+            f"this {what} is running already, {_holder(folder)}",
+            where=folder,
+            fix="wait for it or stop it, or choose another --out",
+            code="locked",
+        ) from None
+    try:
+        holder = {"pid": os.getpid(), "host": socket.gethostname()}
+        write_text(folder / HOLDER, json.dumps(holder) + "\n")
+        _remove_leftovers(folder)
+        yield
+    finally:
+        _remove_leftovers(folder)
+        (folder / HOLDER).unlink(missing_ok=True)
+        if made and [path.name for path in folder.iterdir()] in ([], [LOCK]):
+            with suppress(OSError):  # another process that waits for the lock has made it anew
+                (folder / LOCK).unlink(missing_ok=True)
+                folder.rmdir()
+        lock.release()
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove what a killed process left half-written in a run's or study's own folder.
+
+    Runs inside it are not touched: they have locks of their own, and may be at work.
+    """
+    for place in (folder, *(folder / name for name in INNER)) if is_run(folder) else ():
+        for path in place.glob(f".*{PART}"):
+            path.unlink(missing_ok=True)
+
+
+def _holder(folder: Path) -> str:
+    try:
+        holder = json.loads((folder / HOLDER).read_text(encoding="utf-8"))
+        return f"in process {int(holder['pid'])} on {holder['host']}"
+    except (OSError, ValueError, KeyError, TypeError):
+        return "in another process"
+
+
 def cache_folder() -> Path:
-    """`$HEADSTART_CACHE`, or the place where this system keeps caches.
+    """`$HEADSTART_CACHE`, or `~/.cache/headstart`.
 
     It holds token stores, tokenizers and PPMI-SVD vectors. All of it can be made again.
     """
-    if given := os.environ.get("HEADSTART_CACHE"):
-        return Path(given).expanduser()
-    return user_folder("cache")
+    given = os.environ.get("HEADSTART_CACHE")
+    return Path(given).expanduser() if given else user_folder("cache")
 
 
 def user_folder(kind: Literal["cache", "data"]) -> Path:
-    """Return where this system keeps a user's caches, or the data of programs, for Headstart."""
-    cache, home = kind == "cache", Path.home()
-    if sys.platform == "win32":
-        local = Path(os.environ.get("LOCALAPPDATA") or home / "AppData/Local") / "headstart"
-        return local / "Cache" if cache else local
-    if sys.platform == "darwin":
-        return home / "Library" / ("Caches" if cache else "Application Support") / "headstart"
-    given = os.environ.get("XDG_CACHE_HOME" if cache else "XDG_DATA_HOME")
-    return Path(given or home / (".cache" if cache else ".local/share")) / "headstart"
+    """Return where a user's caches, or the data of programs, are kept for Headstart."""
+    variable, usual = {
+        "cache": ("XDG_CACHE_HOME", ".cache"),
+        "data": ("XDG_DATA_HOME", ".local/share"),
+    }[kind]
+    return Path(os.environ.get(variable) or Path.home() / usual) / "headstart"
 
 
 IDENTITY = "identity.json"  # fingerprints of what a run or study was started with

@@ -2,18 +2,32 @@
 
 import math
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from headstart.data.dataset import batched
 from headstart.errors import HeadstartError
 from headstart.model.config import LanguageModelingConfig
 from headstart.objectives import Batch
 from headstart.progress import ProgressCallback
 from headstart.run import NetworkRun
+
+# What a base with a causal mask, or without it, cannot do.
+OTHER_MASK = {
+    True: (
+        "causal",
+        "the causal mask hides what follows the gap",
+        "use headstart generate with it, or pretrain with --objective masked",
+    ),
+    False: (
+        "masked",
+        "it was trained to predict masked words from both sides, not to continue a text",
+        "use headstart fill with it, or pretrain with --objective causal",
+    ),
+}
 
 
 def open_language_model(folder: Path, *, causal: bool, to: str) -> NetworkRun:
@@ -25,19 +39,9 @@ def open_language_model(folder: Path, *, causal: bool, to: str) -> NetworkRun:
             where=folder,
             fix="name a run of headstart pretrain",
         )
-    if causal and not run.causal:
-        raise HeadstartError(
-            f"a masked base cannot {to}: it was trained to predict masked words from both sides, "
-            "not to continue a text",
-            where=folder,
-            fix="use headstart fill with it, or pretrain with --objective causal",
-        )
-    if not causal and run.causal:
-        raise HeadstartError(
-            f"a causal base cannot {to}: the causal mask hides what follows the gap",
-            where=folder,
-            fix="use headstart generate with it, or pretrain with --objective masked",
-        )
+    if run.causal != causal:
+        name, why, fix = OTHER_MASK[run.causal]
+        raise HeadstartError(f"a {name} base cannot {to}: {why}", where=folder, fix=fix)
     return run
 
 
@@ -48,15 +52,12 @@ def generate(
     *,
     tokens: int,
     temperature: float = 0.8,
-    top_k: int = 0,
     top_p: float = 1.0,
     seed: int = 0,
-    alternatives: int = 5,
-) -> Iterator[tuple[int, list[tuple[int, float]]]]:
+) -> Iterator[int]:
     """Yield up to `tokens` new tokens, until the end of the text.
 
-    Each comes with the most probable tokens at its place and their probabilities, before `top_k`
-    and `top_p`. Temperature 0 is greedy: the most probable token; `top_k` 0 samples from all.
+    Temperature 0 is greedy: the most probable token.
     """
     tokenizer, model = run.tokenizer, run.model
     ids = [*run.encoding.before, *tokenizer.encode([prompt])[0]]
@@ -71,29 +72,21 @@ def generate(
         scores = model.head(hidden)[0, -1].float()  # type: ignore[misc]
         scores[never] = float("-inf")
         scores[tokenizer.vocab_size :] = float("-inf")  # padding of the vocabulary
-        probable = scores.softmax(-1).topk(min(alternatives, scores.numel()))
-        token = pick(scores, generator, temperature, top_k, top_p)
-        yield token, list(zip(probable.indices.tolist(), probable.values.tolist(), strict=True))
+        token = pick(scores, generator, temperature, top_p)
+        yield token
         if token == tokenizer.end_id:
             return
         fresh = torch.tensor([[token]])
 
 
-def pick(
-    scores: Tensor, generator: torch.Generator, temperature: float, top_k: int = 0, top_p: float = 1
-) -> int:
+def pick(scores: Tensor, generator: torch.Generator, temperature: float, top_p: float = 1) -> int:
     """Sample a token from scores (V,)."""
     if temperature == 0:
         return int(scores.argmax())
     ordered, order = (scores / temperature).softmax(-1).sort(descending=True, stable=True)
-    if top_k:
-        ordered[top_k:] = 0
     # Keep the fewest tokens that reach top_p; the first one always stays.
     ordered[ordered.cumsum(-1) - ordered >= top_p] = 0
     return int(order[torch.multinomial(ordered, 1, generator=generator)])
-
-
-GAP = "[MASK]"
 
 
 @torch.no_grad()
@@ -102,9 +95,9 @@ def fill(run: NetworkRun, text: str, *, candidates: int = 5) -> list[list[tuple[
     tokenizer = run.tokenizer
     if tokenizer.mask_id is None:
         raise HeadstartError("this run's tokenizer has no mask token", where=run.folder)
-    parts = text.split(GAP)
+    parts = text.split("[MASK]")
     if len(parts) < 2:
-        raise HeadstartError(f"the text has no {GAP}", fix=f"write {GAP} where a word is missing")
+        raise HeadstartError("the text has no [MASK]", fix="write [MASK] where a word is missing")
     # A space before a gap belongs to the token that fills it.
     encoded = tokenizer.encode([part.rstrip(" ") for part in parts[:-1]] + [parts[-1]])
     ids = [*run.encoding.before, *encoded[0]]
@@ -122,8 +115,7 @@ def fill(run: NetworkRun, text: str, *, candidates: int = 5) -> list[list[tuple[
     return filled
 
 
-_DOCUMENTS_AT_ONCE = 256
-_TOKENS_AT_ONCE = 4_096
+TOKENS_AT_ONCE = 4_096
 
 
 @torch.no_grad()
@@ -142,15 +134,14 @@ def perplexity(
         `documents`, `tokens` and `bytes`; `loss` (nats per token), `perplexity`, `bits_per_byte`.
     """
     total, tokens, size, count = 0.0, 0, 0, 0
-    remaining = iter(documents)
-    while texts := list(islice(remaining, _DOCUMENTS_AT_ONCE)):
+    rows = max(1, TOKENS_AT_ONCE // (length + 1))
+    for texts in batched(documents, count=256):
         windows: list[list[int]] = []
         for document in run.tokenizer.encode(texts):
             ids = [*run.encoding.before, *document, *run.encoding.after]
             starts = range(0, len(ids) - 1, length)
             windows += [ids[start : start + length + 1] for start in starts]
         windows.sort(key=len)  # little padding
-        rows = max(1, _TOKENS_AT_ONCE // (length + 1))
         for first in range(0, len(windows), rows):
             total += _summed_loss(run, windows[first : first + rows])
         tokens += sum(len(window) - 1 for window in windows)

@@ -23,34 +23,19 @@ from headstart.config import MachineSettings, Precision
 from headstart.errors import HeadstartError
 from headstart.files import cache_folder, write_text
 
-# Those that matter for training, with the names people know them by.
-INSTRUCTION_SETS = {
-    "avx2": "AVX2",
-    "avx512_f": "AVX-512",
-    "avx512_bf16": "AVX-512 bf16",
-    "avx512_vnni": "AVX-512 VNNI",
-    "avx_vnni": "AVX VNNI",
-    "amx_bf16": "AMX bf16",
-    "amx_int8": "AMX int8",
-    "neon": "NEON",
-    "bf16": "Arm bf16",
-    "sve": "SVE",
-}
-
 
 def look_up() -> dict[str, Any]:
     """Look at the machine as this process may use it; takes milliseconds once PyTorch is loaded."""
-    abilities = torch.cpu.get_capabilities()
+    cpu = torch.cpu.get_capabilities().get("cpu_name")
     memory, limit = psutil.virtual_memory(), _container_limit("memory.max")
     cards = range(torch.cuda.device_count())
     return {
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "torch": torch.__version__,
-        "cpu": str(abilities.get("cpu_name") or platform.processor() or "unknown"),
+        "cpu": str(cpu or platform.processor() or "unknown"),
         "cores": psutil.cpu_count(logical=False) or os.cpu_count() or 1,  # physical ones
         "usable_cores": usable_cores(),
-        "instruction_sets": [name for key, name in INSTRUCTION_SETS.items() if abilities.get(key)],
         "memory_bytes": min([memory.total, *limit]),
         "free_memory_bytes": min([memory.available, *limit]),
         "accelerators": [f"cuda:{card} {torch.cuda.get_device_name(card)}" for card in cards]
@@ -60,8 +45,9 @@ def look_up() -> dict[str, Any]:
 
 def usable_cores() -> int:
     """Cores this process may use: a container often has fewer than the machine."""
-    affinity = hasattr(os, "sched_getaffinity")
-    allowed = len(os.sched_getaffinity(0)) if affinity else os.cpu_count() or 1
+    allowed = os.cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):
+        allowed = len(os.sched_getaffinity(0))
     quota = _container_limit("cpu.max")
     return min(allowed, max(1, quota[0] // quota[1])) if len(quota) == 2 else allowed
 
@@ -182,13 +168,3 @@ def resolve_machine(config: C) -> C:
     device = pick_device(config.device)
     precision = config.precision or choose_precision(device)["precision"]
     return config.replace(device=str(device), threads=threads, precision=precision)
-
-
-def peak_memory() -> int:
-    """Return the most memory that this process has used, in bytes."""
-    if sys.platform == "win32":
-        return int(psutil.Process().memory_info().peak_wset)
-    import resource
-
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -3,7 +3,9 @@
 A new objective is a class and a line in `OBJECTIVES`; its name is a choice of `--objective`.
 """
 
+import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
@@ -101,6 +103,16 @@ class Objective(ABC):
         """Compute the summed loss of a batch. The model is only called, so it may be wrapped."""
         return Loss(batch.run(model).tokens, batch.targets.numel())
 
+    def metrics(self, losses: Sequence[Loss]) -> dict[str, float]:
+        """Return the held-out metrics of several batches: "loss", the parts, the perplexity."""
+        loss = sum(float(one.total) for one in losses) / sum(one.targets for one in losses)
+        parts = {}
+        for name in losses[0].parts:
+            values, counts = zip(*(one.parts[name] for one in losses), strict=True)
+            parts[name] = sum(values) / sum(counts)
+        token_loss = parts.get("masked_tokens", loss)
+        return {"loss": loss, "perplexity": math.exp(min(token_loss, 50)), **parts}
+
 
 class Causal(Objective):
     """Causal language modelling: predict the next token.
@@ -149,7 +161,7 @@ class Masked(Objective):
         if source.tokenizer.mask_id is None:
             raise HeadstartError(
                 "this tokenizer has no mask token, which a masked objective needs",
-                fix="use --objective causal, or train a tokenizer with: headstart tokenizer",
+                fix="use --objective causal, or leave --tokenizer out",
             )
         changed, chosen = mask_tokens(
             tokens,

@@ -7,20 +7,16 @@ with the reason in `error`.
 
 import csv
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-from pyarrow.parquet import ParquetWriter
-
 from headstart.data.columns import ReadOptions
 from headstart.data.dataset import LABELS_MARK, as_text, batched
-from headstart.data.readers import Row, Rows, ends_in_tags, open_rows
-from headstart.data.sources import find_kind, find_source
-from headstart.data.stream import check_text, storable
+from headstart.data.readers import Row, Rows, open_rows
+from headstart.data.sources import check_text, find_kind, find_source, storable
 from headstart.data.words import split_words
 from headstart.errors import HeadstartError
 from headstart.files import check_file, escape_formula
@@ -47,15 +43,14 @@ def check_inputs(task: Task[Any], inputs: Sequence[Any]) -> None:
         raise HeadstartError("a list of texts is expected, not one text", fix="give [text]")
     names = [name.replace("_", " ") for name in task.input_names]
     for number, given in enumerate(inputs, start=1):
-        texts = [given] if isinstance(given, str) else given
+        texts = given if len(names) > 1 else [given]
         if task.name == "tagging" and isinstance(given, list):
             texts = [" ".join(given)]
-        if not isinstance(texts, Sequence) or len(texts) != len(names):
-            form = f"({', '.join(names)})" if len(names) > 1 else "one text"
+        if not isinstance(texts, list | tuple) or len(texts) != len(names):
             raise HeadstartError(
-                f"an input of the task {task.name} is {form}",
+                f"an input of the task {task.name} is ({', '.join(names)})",
                 where=f"input {number}",
-                fix="give a tuple of two texts" if len(names) > 1 else "give a string",
+                fix="give a tuple of two texts",
             )
         for name, text in zip(names, texts, strict=True):
             try:
@@ -86,7 +81,7 @@ def check_output(task: Task[Any], source: str | Path, output: Path) -> None:
 
 def group_texts(task: Task[Any], texts: Sequence[str]) -> list[Any]:
     """Group a flat list of texts into inputs of the task: two by two for pairs and spans."""
-    if task.texts_per_row == 1:
+    if len(task.input_names) == 1:
         return list(texts)
     if len(texts) % 2:
         example = " ".join(f'"the {name.replace("_", " ")}"' for name in task.input_names)
@@ -100,27 +95,26 @@ def group_texts(task: Task[Any], texts: Sequence[str]) -> list[Any]:
 
 def input_columns(task: Task[Any], given: Any) -> dict[str, Any]:
     """Name the texts of an input."""
-    texts = [given] if task.texts_per_row == 1 else given
+    texts = [given] if len(task.input_names) == 1 else given
     return dict(zip(task.input_names, texts, strict=True))
 
 
 def open_inputs(task: Task[Any], source: str | Path, options: ReadOptions) -> Rows:
     """Open a file to predict on.
 
-    A file for tagging is CoNLL if its name or its content says so, otherwise texts. One for spans
+    A file for tagging is texts if its name says so, otherwise CoNLL. One for spans
     is SQuAD's JSON, otherwise a table with a question and a context in each row.
     """
     path = Path(source).expanduser()
-    kind, _ = find_kind(path)
-    read_as = None
+    kind, read_as = find_kind(path)[0], None
     if task.name == "spans" and kind == "json":
         read_as = "squad"
     elif task.name == "spans":
         question, context = options.text_column or "question", options.second_column or "context"
         options = replace(options, text_column=question, second_column=context)
-    elif task.name == "tagging" and _has_tags(path, kind, options.encoding, task.labels):
+    elif task.name == "tagging" and kind is None and path.is_file():
         read_as = "conll"
-    pairs = task.texts_per_row == 2
+    pairs = len(task.input_names) == 2
     return open_rows(find_source(source, read_as), options, pairs=pairs, all_columns=True)
 
 
@@ -133,12 +127,6 @@ def input_chunks(rows: Rows) -> Iterator[list[Row]]:
     return batched(rows, size, most=CHUNK_CHARACTERS, count=CHUNK_ROWS)
 
 
-def _has_tags(path: Path, kind: str | None, encoding: str, tags: Sequence[str]) -> bool:
-    if kind not in ("text", None) or not path.is_file():
-        return False
-    return ends_in_tags(find_source(path, "conll"), encoding, tags)
-
-
 def write_predictions(
     path: Path, suffix: str, task: Task[Any], chunks: Iterator[list[Predicted]]
 ) -> None:
@@ -147,39 +135,47 @@ def write_predictions(
     Parameters
     ----------
     path : the file to write.
-    suffix : the format: .jsonl, .csv, .parquet or .conll.
+    suffix : the format: .jsonl, .csv or .conll.
     task : Task
     chunks : lists of (row, prediction), at least one; a row with a problem has no prediction.
     """
-    if suffix == ".conll":
-        _write_conll(path, chain.from_iterable(chunks))
-    else:
-        _write_records(path, suffix, task, chunks)
-
-
-def _write_conll(path: Path, rows: Iterable[Predicted]) -> None:
-    """Write a word and its tag per line; a comment says why a sentence has no tags."""
     with path.open("w", encoding="utf-8", newline="") as file:
-        for row, found in rows:
-            if found is not None:
-                tagged = zip(found["words"], found["tags"], strict=True)
-                lines = [f"{word}\t{tag or NO_TAG}" for word, tag in tagged]
-            else:
-                words = row.words or [row.text[start:end] for start, end in split_words(row.text)]
-                lines = [f"# row {row.number}: {problem_of(row)}".replace("\n", " ")]
-                lines += [f"{word}\t{NO_TAG}" for word in words if word.strip()]
-            file.write("\n".join(lines) + "\n\n")
+        if suffix == ".conll":
+            file.writelines(map(_conll_block, chain.from_iterable(chunks)))
+            return
+        names, records = _records(task, suffix, chunks)
+        if suffix == ".jsonl":
+            file.writelines(_json(record) + "\n" for record in records)
+            return
+        lines = csv.writer(file)
+        lines.writerow(map(escape_formula, names))
+        for record in records:
+            cells = [_scalar(record.get(name)) for name in names]
+            lines.writerow(escape_formula(x) if isinstance(x, str) else x for x in cells)
 
 
-def _write_records(
-    path: Path, suffix: str, task: Task[Any], chunks: Iterator[list[Predicted]]
-) -> None:
-    """Write one record per row: its number, the input's columns, the prediction's, `error`.
+def _conll_block(predicted: Predicted) -> str:
+    """Write a word and its tag per line; a comment says why a sentence has no tags."""
+    row, found = predicted
+    if found is not None:
+        tagged = zip(found["words"], found["tags"], strict=True)
+        lines = [f"{word}\t{tag or NO_TAG}" for word, tag in tagged]
+    else:
+        words = row.words or [row.text[start:end] for start, end in split_words(row.text)]
+        lines = [f"# row {row.number}: {problem_of(row)}".replace("\n", " ")]
+        lines += [f"{word}\t{NO_TAG}" for word in words if word.strip()]
+    return "\n".join(lines) + "\n\n"
+
+
+def _records(
+    task: Task[Any], suffix: str, chunks: Iterator[list[Predicted]]
+) -> tuple[list[str], Iterator[dict[str, Any]]]:
+    """Return the names of columns, and a record per row: number, input, prediction, `error`.
 
     The input's columns are those of the first chunk; JSON Lines may get further ones.
     """
     first = next(chunks)
-    inputs = list(dict.fromkeys(name for row, _ in first for name in _columns(row)))
+    inputs = list(dict.fromkeys(name for row, _ in first for name in row.columns))
     names: dict[str, str] = {}  # of the fields that are added, in the file
     for field in ("row", *_fields(task, suffix, None), "error"):
         names[field] = field
@@ -187,45 +183,26 @@ def _write_records(
             names[field] = f"predicted_{names[field]}"
 
     def record(row: Row, prediction: Prediction | None) -> dict[str, Any]:
-        columns = _columns(row)
-        late = columns.keys() - set(inputs)
+        late = row.columns.keys() - set(inputs)
         if late and (suffix != ".jsonl" or late & set(names.values())):
             raise HeadstartError(
                 f"row {row.number:,} has a column '{min(late)}' that the first rows do not have",
                 where=f"row {row.number:,}",
                 fix="give every row the same columns, or let the name of --output end in .jsonl",
             )
+        # Without what no UTF-8 file can hold.
+        columns = {name: storable(value) for name, value in row.columns.items()}
         fields = {**_fields(task, suffix, prediction), "error": problem_of(row)}
         added = {names[field]: value for field, value in fields.items()}
         return {names["row"]: row.number, **columns, **added}
 
-    tables = ([record(*one) for one in chunk] for chunk in chain([first], chunks))
-    header = [names["row"], *inputs, *list(names.values())[1:]]
-    if suffix == ".parquet":
-        types = dict.fromkeys(names.values(), pa.float64())
-        types[names["row"]] = pa.int64()
-        types[names[task.prediction_fields[0]]] = types[names["error"]] = pa.string()
-        _write_parquet(path, header, types, tables)
-        return
-    with path.open("w", encoding="utf-8", newline="") as file:
-        if suffix == ".jsonl":
-            file.writelines(_json(one) + "\n" for one in chain.from_iterable(tables))
-            return
-        lines = csv.writer(file)
-        lines.writerow(map(escape_formula, header))
-        for one in chain.from_iterable(tables):
-            cells = [_scalar(one.get(name)) for name in header]
-            lines.writerow(escape_formula(x) if isinstance(x, str) else x for x in cells)
+    records = (record(*one) for one in chain(first, chain.from_iterable(chunks)))
+    return [names["row"], *inputs, *list(names.values())[1:]], records
 
 
 def problem_of(row: Row) -> str | None:
     """Return why a row has no prediction."""
     return None if row.problem is None else row.problem.what
-
-
-def _columns(row: Row) -> dict[str, Any]:
-    """Return the columns of the input, without what no UTF-8 file can hold."""
-    return {name: storable(value) for name, value in row.columns.items()}
 
 
 def _fields(task: Task[Any], suffix: str, prediction: Prediction | None) -> dict[str, Any]:
@@ -238,42 +215,6 @@ def _fields(task: Task[Any], suffix: str, prediction: Prediction | None) -> dict
     if isinstance(label, list):
         label = LABELS_MARK.join(label)
     return {name: label, **{f"p({one})": p for one, p in found["probabilities"].items()}}
-
-
-def _write_parquet(
-    path: Path, header: list[str], types: dict[str, Any], tables: Iterator[list[dict[str, Any]]]
-) -> None:
-    """Write chunks of records; types that are not given are those of the first chunk."""
-    first = next(tables)
-    inferred = {name: _arrow_type([record.get(name) for record in first]) for name in header}
-    types = {name: types.get(name, kind) for name, kind in inferred.items()}
-    with ParquetWriter(path, pa.schema(types)) as file:
-        for records in chain([first], tables):
-            arrays = [_arrow_array(records, name, kind) for name, kind in types.items()]
-            file.write_table(pa.Table.from_arrays(arrays, schema=pa.schema(types)))
-
-
-def _arrow_type(values: list[Any]) -> Any:
-    """Return the type of a column of the input; mixed, nested and missing values are text."""
-    try:
-        kind = pa.array(values).type
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-        return pa.string()
-    plain = pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)
-    return kind if plain else pa.string()
-
-
-def _arrow_array(records: list[dict[str, Any]], name: str, kind: Any) -> Any:
-    values = [_scalar(record.get(name)) for record in records]
-    if kind == pa.string():
-        values = [None if value is None else str(value) for value in values]
-    try:
-        return pa.array(values, kind)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-        raise HeadstartError(
-            f"column '{name}' holds values of several types: {error}",
-            fix="let the name of --output end in .jsonl or .csv",
-        ) from None
 
 
 def _scalar(value: Any) -> Any:

@@ -1,9 +1,9 @@
 """A trained model in a folder, opened: `Run` predicts, evaluates and explains, whatever its kind.
 
 `model.safetensors`, `config.json` and the tokenizer make a base; a run with a task adds
-`task.json`, `calibration.json`, `rows.safetensors`, `validation.safetensors`, `summary.json`,
-`README.md` and the settings of its training. Opening a run checks its files against each other and
-never runs code of it.
+`task.json`, `rows.safetensors`, `summary.json`, `README.md` and the settings of its training. A
+linear classifier or a stack has `classifier.safetensors` in place of the network. Opening a run
+checks its files against each other and never runs code of it.
 """
 
 import json
@@ -12,11 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
 
 from headstart.arms import ARMS
 from headstart.checksums import load_arrays, save_arrays
@@ -25,7 +24,8 @@ from headstart.data.columns import ReadOptions
 from headstart.data.dataset import Splits
 from headstart.data.overlap import text_key
 from headstart.data.sources import has_parts
-from headstart.data.tokenizers import Tokenizer, hash_of, load_tokenizer
+from headstart.data.splits import read_labelled
+from headstart.data.tokenizers import Tokenizer, load_tokenizer
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import HIGHEST, LOWEST
 from headstart.explain import Effect, Input, occlude
@@ -57,10 +57,8 @@ from headstart.tasks.examples import Examples, Long, Output, TextEncoding, run_n
 from headstart.tasks.task import Prediction, Task
 
 TASK = "task.json"
-VALIDATION = "validation.safetensors"  # scores and labels of the validation rows
-CALIBRATION = "calibration.json"
 SUMMARY = "summary.json"
-CLASSIFIER = "classifier.json"
+CLASSIFIER = "classifier.safetensors"
 EXPORTED = "model.onnx"
 ROWS = "rows.safetensors"
 # What the values of files must be, by name.
@@ -69,40 +67,29 @@ TASK_FORMS: dict[str, Form] = {
     "labels": lambda value: isinstance(value, list) and all(isinstance(v, str) for v in value),
     "length": lambda value: type(value) is int and 1 <= value <= 131_072,
     "long": lambda value: value in ("truncate", "windows"),
+    "temperature": lambda value: isinstance(value, int | float) and LOWEST <= value <= HIGHEST,
 }
 SUMMARY_FORMS: dict[str, Form] = {
     "validation": is_numbers,
-    "truncated": is_numbers,
     "epochs": is_table,
-    "expected": is_numbers,
-}
-CALIBRATION_FORMS: dict[str, Form] = {
-    "temperature": lambda value: isinstance(value, int | float) and LOWEST <= value <= HIGHEST
 }
 COPY_AGAIN = "copy the run again, with all of its files"
 BAD_ROWS_SHOWN = 20
 UNSEEN = -1e4  # the score of a class that training had no row of: its probability is 0
 
-# The kinds of classifiers without a network, by `kind` in classifier.json.
+# The kinds of classifiers without a network, by the `kind` that they are saved with.
 CLASSIFIERS = {arm.name: arm.estimator for arm in ARMS.values() if arm.estimator} | {
     "tagger": "headstart.baselines.linear:WordTagger"
 }
 
 
-@dataclass(frozen=True)
-class Scores:
-    """A run's scores for rows, before any temperature, and how much of the texts was not read."""
-
-    values: Any
-    truncated: dict[str, int] = field(default_factory=dict)  # texts, tokens, of
-
-
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Run(ABC):
     """What every command opens and every training returns.
 
     Attributes
     ----------
-    folder : Path
+    folder : Path, or None for a run that was trained in memory
     task : Task, or None for a pretrained base
     temperature : float
         Scores are divided by it before they become probabilities.
@@ -110,13 +97,16 @@ class Run(ABC):
         The content of `summary.json`; empty where there is none.
     splits : Splits or None
         The rows that `finetune` has read; `None` for a run that was opened.
+    kind : str
+        `network`, `onnx`, or the kind of a classifier.
     """
 
-    folder: Path
-    task: Task[Any] | None
-    temperature: float
-    summary: dict[str, Any]
+    folder: Any = field(kw_only=False)
+    task: Task[Any] | None = None
+    temperature: float = 1.0
+    summary: dict[str, Any] = field(default_factory=dict)
     splits: Any = None
+    kind: ClassVar[str]
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
@@ -141,7 +131,7 @@ class Run(ABC):
             run = _open_network(folder)
         if not isinstance(run, cls):
             raise HeadstartError(
-                f"this run has no network to train: it is of the kind {run.facts()['kind']!r}",
+                f"this run has no network to train: it is of the kind {run.kind!r}",
                 where=path,
                 fix="use it with headstart predict and headstart evaluate; name another run here",
             )
@@ -168,12 +158,8 @@ class Run(ABC):
         return isinstance(self.task, Classification)
 
     @abstractmethod
-    def scores(self, rows: Any, progress: ProgressCallback | None = None) -> Scores:
-        """Compute the scores of labelled or unlabelled rows of the task."""
-
-    @abstractmethod
-    def facts(self) -> dict[str, Any]:
-        """Describe the run: its kind and its sizes."""
+    def scores(self, rows: Any, progress: ProgressCallback | None = None) -> Any:
+        """Compute the scores of labelled or unlabelled rows of the task, before a temperature."""
 
     @abstractmethod
     def save(self, folder: Path) -> None:
@@ -193,23 +179,15 @@ class Run(ABC):
         -------
         list of dict
             `label`, `probability` and `probabilities`; `labels` and `probabilities`; `words`,
-            `tags`, `probabilities` and `entities`; or `answer`, `probability`, `start`, `end` and
-            `unread`, by the task.
+            `tags`, `probabilities` and `entities`; or `answer`, `probability`, `start` and `end`,
+            by the task.
         """
-        check_inputs(self.require_task(), texts)
-        return self._predict(texts, progress)[0]
-
-    def _predict(
-        self, texts: Sequence[Input], progress: ProgressCallback | None = None
-    ) -> tuple[list[Prediction], int]:
-        """Predict checked texts, and count those that were not read to their end."""
         task = self.require_task()
+        check_inputs(task, texts)
         if not len(texts):
-            return [], 0
+            return []
         rows = task.unlabelled(texts)
-        found = self.scores(rows, progress)
-        predictions = task.predictions(found.values, rows, self.temperature)
-        return predictions, found.truncated.get("texts", 0)
+        return task.predictions(self.scores(rows, progress), rows, self.temperature)
 
     def predict_proba(
         self, texts: Sequence[Input], progress: ProgressCallback | None = None
@@ -225,7 +203,7 @@ class Run(ABC):
         check_inputs(task, texts)
         if not len(texts):
             return np.zeros((0, len(self.labels)))
-        scores = self.scores(task.unlabelled(texts), progress).values
+        scores = self.scores(task.unlabelled(texts), progress)
         return task.probabilities(scores, self.temperature)
 
     def predict_file(
@@ -245,29 +223,25 @@ class Run(ABC):
         Returns
         -------
         dict
-            `rows`, `bad_rows`, the first of them in `bad`, `cut_rows` (longer than the run reads)
-            and `output`.
+            `rows`, `bad_rows`, the first of them in `bad`, and `output`.
         """
         task, output = self.require_task(), output.expanduser()
         check_output(task, source, output)
         rows = open_inputs(task, source, options or ReadOptions())
-        summary: dict[str, Any] = {"rows": 0, "bad_rows": 0, "bad": [], "cut_rows": 0}
+        summary: dict[str, Any] = {"rows": 0, "bad_rows": 0, "bad": []}
 
         def predicted() -> Iterator[list[Predicted]]:
             for chunk in input_chunks(rows):
                 given = [row.words or row.text for row in chunk if not row.problem]
-                predictions, cut = self._predict(given)
-                found = iter(predictions)
+                found = iter(self.predict(given))
                 yield [(row, None if row.problem else next(found)) for row in chunk]
                 bad = [row for row in chunk if row.problem]
                 summary["rows"] += len(chunk)
                 summary["bad_rows"] += len(bad)
                 summary["bad"] += [{"row": row.number, "error": problem_of(row)} for row in bad]
                 del summary["bad"][BAD_ROWS_SHOWN:]
-                summary["cut_rows"] += cut
                 if progress is not None:
-                    total = round(summary["rows"] / rows.share) if rows.share else None
-                    progress(summary["rows"], total)
+                    progress(summary["rows"], None)
             if not summary["rows"]:
                 raise HeadstartError("the file holds no rows", where=source)
 
@@ -282,13 +256,12 @@ class Run(ABC):
         -------
         dict
             `rows`, `seen_rows` (dropped; `None` where the run does not know), the task's report
-            (metrics as floats, `intervals`, `classes`, `notes` …) and `truncated`.
+            (metrics as floats, `intervals`, `classes`, `notes` …).
         """
         task = self.require_task()
         rows, seen = drop_seen(task, rows, self.folder)
-        scores = self.scores(rows, progress)
-        report = task.report(scores.values, rows, self.temperature)
-        return {"rows": len(rows), "seen_rows": seen, **report, "truncated": scores.truncated}
+        report = task.report(self.scores(rows, progress), rows, self.temperature)
+        return {"rows": len(rows), "seen_rows": seen, **report}
 
     def explain(self, text: Input, label: str | None = None) -> list[Effect]:
         """Compute the effect of every word on the log-odds of a label.
@@ -310,20 +283,16 @@ class NetworkRun(Run):
     """A network with its tokenizer; a pretrained base has no task.
 
     A training returns it with its `plan` and, for a task, its `validation_scores` and the `splits`
-    that it has read; one that was trained in memory has no folder.
+    that it has read.
     """
 
-    folder: Any
     model: Model
     tokenizer: Tokenizer
-    task: Task[Any] | None = None
     length: int = 512  # tokens that the task reads at once
     long: Long = "truncate"
-    temperature: float = 1.0
-    summary: dict[str, Any] = field(default_factory=dict)
     plan: dict[str, Any] = field(default_factory=dict)
     validation_scores: Any = None
-    splits: Any = None
+    kind: ClassVar[str] = "network"
 
     @property
     def encoding(self) -> TextEncoding:
@@ -339,21 +308,16 @@ class NetworkRun(Run):
         """Compute the head's outputs for each example."""
         return run_network(self.model, examples, progress=progress)
 
-    def scores(self, rows: Any, progress: ProgressCallback | None = None) -> Scores:
+    def scores(self, rows: Any, progress: ProgressCallback | None = None) -> Any:
         task = self.require_task()
         examples = task.encode(rows, self.encoding)
-        return Scores(task.decode(self.outputs(examples, progress), examples), examples.cut)
-
-    def facts(self) -> dict[str, Any]:
-        parameters = sum(one.numel() for one in self.model.parameters())
-        return {"kind": "network", "parameters": parameters, "width": self.model.base.config.width}
+        return task.decode(self.outputs(examples, progress), examples)
 
     def save(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.tokenizer.save(folder)
         if self.task is not None:
-            write_task(self.task, self.encoding, folder)
-            write_temperature(self.temperature, folder)
+            write_task(self.task, self.encoding, folder, self.temperature)
         save_model(self.model, folder)
 
 
@@ -362,38 +326,35 @@ class ClassifierRun(Run):
     """A scikit-learn estimator: TF-IDF, naive Bayes, co-occurrence vectors, a tagger or a stack.
 
     `classifier` has `scores(texts)`, `classes_` (the numbers of the labels that its training rows
-    had), `kind`, `facts()`, `write(folder)` and `read(folder, settings)`.
+    had), `kind`, `write(folder)` and `read(folder, arrays, settings)`.
     """
 
-    folder: Path
-    task: Task[Any]
     classifier: Any
-    temperature: float = 1.0
-    summary: dict[str, Any] = field(default_factory=dict)
-    splits: Any = None
 
-    def scores(self, rows: Any, progress: ProgressCallback | None = None) -> Scores:
+    @property
+    def kind(self) -> str:  # type: ignore[override]
+        """The kind of its classifier."""
+        return str(self.classifier.kind)
+
+    def scores(self, rows: Any, progress: ProgressCallback | None = None) -> Any:
         found = self.classifier.scores(rows.words if hasattr(rows, "words") else rows.texts)
         if progress is not None:
             progress(len(rows), len(rows))
-        return Scores(over_all_labels(found, self.classifier.classes_, len(self.labels)))
-
-    def facts(self) -> dict[str, Any]:
-        return {"kind": self.classifier.kind, **self.classifier.facts()}
+        return over_all_labels(found, self.classifier.classes_, len(self.labels))
 
     def save(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        settings, files = self.classifier.write(folder)
-        write_temperature(self.temperature, folder)
-        content = {
-            "kind": self.classifier.kind,
-            "task": self.task.name,
+        arrays, settings = self.classifier.write(folder)
+        about = {
+            "kind": self.kind,
+            "task": self.require_task().name,
             "labels": self.labels,
+            "temperature": self.temperature,
             "settings": settings,
-            "files": {path.name: hash_of(path.read_bytes()) for path in files},
         }
         # Last: with it, the folder is a run.
-        write_text(folder / CLASSIFIER, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+        with replacing(folder / CLASSIFIER) as temporary:
+            save_arrays(arrays, temporary, json.dumps(about))
 
 
 def over_all_labels(scores: Any, columns: NDArray[np.int64], count: int) -> Any:
@@ -450,15 +411,8 @@ def _open_network(folder: Path) -> NetworkRun:
     model = load_model(folder).eval()
     tokenizer = load_tokenizer(folder)
     tokens = model.base.config.vocab_size - model.base.config.vocab_padding
-    if tokenizer.vocab_size != tokens:
-        raise HeadstartError(
-            f"the tokenizer has {tokenizer.vocab_size:,} tokens, the model {tokens:,}: "
-            "they do not belong together",
-            where=folder,
-            fix=COPY_AGAIN,
-        )
     saved = read_object(folder / IDENTITY, fix=COPY_AGAIN, default={}).get("tokenizer")
-    if saved not in (None, tokenizer.fingerprint):
+    if tokenizer.vocab_size != tokens or saved not in (None, tokenizer.fingerprint):
         raise HeadstartError(
             "the tokenizer is not the one that this run was trained with",
             where=folder,
@@ -468,67 +422,52 @@ def _open_network(folder: Path) -> NetworkRun:
     if not (folder / TASK).is_file():
         return run
     content = read_object(folder / TASK, fix=COPY_AGAIN, needs=TASK_FORMS, forms=TASK_FORMS)
-    task = find_task(content["task"])(content["labels"])
-    _check_head(task, model, folder)
-    length, long = content["length"], content["long"]
-    return replace(run, task=task, length=length, long=long, temperature=read_temperature(folder))
-
-
-def _check_head(task: Task[Any], model: Model, folder: Path) -> None:
-    """Reject a task.json that does not belong to the weights."""
+    task = find_task(content.pop("task"))(content.pop("labels"))
     wanted, found = task.head(preset_of(model.base.config), None), model.head_config
-    sizes = [getattr(one, "classes", getattr(one, "tags", None)) for one in (wanted, found)]
-    if type(wanted) is not type(found) or sizes[0] != sizes[1]:
-        has = "no head" if found is None else f"a head for {found.kind}"
-        has += "" if sizes[1] is None else f" with {sizes[1]} outputs"
+    outputs = [getattr(one, "classes", getattr(one, "tags", None)) for one in (wanted, found)]
+    if type(wanted) is not type(found) or outputs[0] != outputs[1]:
         raise HeadstartError(
-            f"{TASK} says {task.name} with {len(task.labels)} labels, and the model has {has}: "
-            "they do not belong together",
+            f"{TASK} says {task.name} with {len(task.labels)} labels, and the model has another "
+            "head: they do not belong together",
             where=folder / TASK,
             fix=COPY_AGAIN,
         )
+    return replace(run, task=task, **content)
 
 
 def _open_classifier(folder: Path) -> ClassifierRun:
-    path = folder / CLASSIFIER
-    content = read_object(path, fix=COPY_AGAIN)
-    kind = content.get("kind")
-    if not isinstance(kind, str) or kind not in CLASSIFIERS:
-        raise HeadstartError(
-            f"unknown kind of classifier {kind!r}; there are {', '.join(CLASSIFIERS)}",
-            where=path,
-            fix=COPY_AGAIN,
-        )
-    module, _, name = CLASSIFIERS[kind].partition(":")
-    reader: Any = getattr(import_module(module), name)
+    arrays, about = load_arrays(folder / CLASSIFIER, fix=COPY_AGAIN)
     try:
-        for name, wanted in content["files"].items():
-            outside = Path(name).name != name
-            if outside or hash_of((folder / name).read_bytes()) != wanted:
-                raise ValueError(f"{name} is not the file that was saved")
-        labels = [str(label) for label in content["labels"]]
-        task: Any = find_task(content["task"])(labels)
-        classifier = reader.read(folder, content["settings"])
-        if not np.isin(classifier.classes_, np.arange(len(labels))).all():
+        content = json.loads(about)
+        module, _, name = CLASSIFIERS[content["kind"]].partition(":")
+        task: Any = find_task(content["task"])(list(map(str, content["labels"])))
+        estimator: Any = getattr(import_module(module), name)
+        classifier = estimator.read(folder, arrays, content["settings"])
+        if not np.isin(classifier.classes_, np.arange(len(task.labels))).all():
             raise ValueError("it scores classes that have no label")
-    except (LookupError, TypeError, ValueError, AttributeError, OSError, SafetensorError) as error:
+        if not TASK_FORMS["temperature"](content["temperature"]):
+            raise ValueError("its temperature is not a number in the range")
+    except (LookupError, TypeError, ValueError, AttributeError, OSError) as error:
         raise HeadstartError(
-            f"this {kind} classifier is damaged: {error}", where=folder, fix=COPY_AGAIN
+            f"this classifier is damaged: {error}", where=folder, fix=COPY_AGAIN
         ) from None
-    summary = read_summary(folder, default={})
-    return ClassifierRun(folder, task, classifier, read_temperature(folder), summary)
+    summary, temperature = read_summary(folder, default={}), content["temperature"]
+    return ClassifierRun(folder, classifier, task=task, temperature=temperature, summary=summary)
 
 
 # The files of a run.
 
 
-def write_task(task: Task[Any], encoding: TextEncoding, folder: Path) -> None:
+def write_task(
+    task: Task[Any], encoding: TextEncoding, folder: Path, temperature: float = 1.0
+) -> None:
     """Write `task.json`: what predictions need to know of the task."""
     content = {
         "task": task.name,
         "labels": task.labels,
         "length": encoding.length,
         "long": encoding.long,
+        "temperature": temperature,
     }
     write_text(folder / TASK, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
@@ -544,43 +483,21 @@ def read_summary(folder: Path, **how: Any) -> dict[str, Any]:
     return read_object(folder / SUMMARY, fix=fix, forms=SUMMARY_FORMS, **how)
 
 
-def save_validation(task: Task[Any], scores: Any, rows: Any, folder: Path) -> None:
-    """Save validation scores and labels, and the temperature that is fitted to them."""
-    arrays = task.validation_arrays(scores, rows)
-    with replacing(folder / VALIDATION) as temporary:
-        save_arrays(arrays, temporary)
-    write_temperature(task.fit_temperature(arrays), folder)
-
-
-def write_temperature(temperature: float, folder: Path) -> None:
-    """Write `calibration.json`."""
-    write_text(folder / CALIBRATION, json.dumps({"temperature": temperature}) + "\n")
-
-
-def read_temperature(folder: Path) -> float:
-    """Read the temperature of a run; 1 where it has none."""
-    how: dict[str, Any] = {"needs": CALIBRATION_FORMS, "forms": CALIBRATION_FORMS}
-    default = {"temperature": 1.0}
-    found = read_object(folder / CALIBRATION, fix=COPY_AGAIN, default=default, **how)
-    return float(found["temperature"])
-
-
-def write_rows(task: Task[Any], splits: Splits[Any], folder: Path) -> None:
+def write_rows(splits: Splits[Any], folder: Path) -> None:
     """Save a 64-bit hash of each row that trains the weights or selects them."""
     parts = {"train": splits.train, "validation": splits.validation}
-    content = {name: hash_rows(task, rows) for name, rows in parts.items()}
     with replacing(folder / ROWS) as temporary:
-        save_arrays(content, temporary)
+        save_arrays({name: _hashes(rows) for name, rows in parts.items()}, temporary)
 
 
-def hash_rows(task: Task[Any], rows: Any) -> NDArray[np.uint64]:
+def _hashes(rows: Any) -> NDArray[np.uint64]:
     """Hash rows to 64 bits each; case, spacing and Unicode form do not matter."""
     keys = map(text_key, rows.keys)
     return np.array([int.from_bytes(key[:8]) for key in keys], dtype=np.uint64)
 
 
 def seen_rows(
-    task: Task[Any], rows: Any, folder: Path, roles: Sequence[str] = ("train", "validation")
+    rows: Any, folder: Path, roles: Sequence[str] = ("train", "validation")
 ) -> NDArray[np.int64] | None:
     """Find the numbers of the rows that had a role in the training of the run in `folder`.
 
@@ -600,7 +517,7 @@ def seen_rows(
         raise HeadstartError(
             f"{ROWS} is damaged: which rows trained the run is not known", where=path, fix=fix
         ) from None
-    return np.flatnonzero(np.isin(hash_rows(task, rows), known))
+    return np.flatnonzero(np.isin(_hashes(rows), known))
 
 
 def drop_seen(task: Task[Any], rows: Any, folder: Path | None) -> tuple[Any, int | None]:
@@ -611,22 +528,18 @@ def drop_seen(task: Task[Any], rows: Any, folder: Path | None) -> tuple[Any, int
     rows, int
         The others, and how many were dropped; `None` as in `seen_rows`.
     """
-    seen = None if folder is None else seen_rows(task, rows, folder)
+    seen = None if folder is None else seen_rows(rows, folder)
     if seen is None or folder is None:
         return rows, None
     others = np.setdiff1d(np.arange(len(rows)), seen)
     if len(rows) and not len(others):
-        expected = read_summary(folder, default={}).get("expected", {})
-        measured = ""
-        if task.metric in expected:  # `best/` of a study in folds
-            measured = f"; folds of its study measured {task.metric} {expected[task.metric]:.1%}"
         raise HeadstartError(
             f"the run has seen all of these {len(rows):,} {task.row_name}: they trained it or "
-            f"selected its weights{measured}",
+            "selected its weights",
             where=folder,
             fix="name a file with labelled texts that the run has not seen",
         )
-    return task.pick(rows, others.tolist()), len(seen)
+    return rows.pick(others.tolist()), len(seen)
 
 
 def evaluation_rows(
@@ -653,20 +566,22 @@ def evaluation_rows(
     rows, str
         The rows, and a description of them.
     """
-    columns = {
+    sources = config.dataset if dataset is None else [dataset]
+    own, name = sources == config.dataset, ", ".join(sources)
+    how: dict[str, Any] = {
         "text_column": text_column or config.text_column or None,
         "second_column": config.second_column or None,
         "label_column": label_column or config.label_column or None,
+        "progress": progress,
     }
-    own = dataset is None or [dataset] == config.dataset
-    if dataset is None or own:
-        how = {**config.read_options(), **columns, "progress": progress}
-        splits, name = task.read(config.dataset, **how), ", ".join(config.dataset)
+    if own:
+        splits = task.read(sources, **{**config.read_options(), **how})
+    elif has_parts(name):
+        splits = task.read(sources, encoding=config.encoding, seed=config.split_seed, **how)
     else:
-        how = {**columns, "encoding": config.encoding, "progress": progress}
-        if not has_parts(dataset):
-            return task.read_all(dataset, **how), dataset
-        splits, name = task.read([dataset], seed=config.split_seed, **how), dataset
+        how["encoding"] = config.encoding
+        rows = read_labelled(name, task.labels, task=task.name, **how)
+        return task.match_labels(rows, name), name
     if splits.test is None:
         raise HeadstartError(
             "the dataset has no test part to evaluate on",

@@ -25,11 +25,11 @@ def classifier_run(kind: str, network: Path | None = None) -> ClassifierRun:
     if kind in MADE:
         held_out = (HELD_OUT.texts, HELD_OUT.labels)
         classifier = MADE[kind]().fit(TRAIN.texts, TRAIN.labels, validation=held_out)
-        return ClassifierRun(Path(kind), task, classifier)
+        return ClassifierRun(Path(kind), classifier, task=task)
     members = {"tfidf": classifier_run("tfidf"), "cooc-lr": classifier_run("cooc-lr")}
     if network is not None:
         members = {"tfidf": members["tfidf"], "network": NetworkRun.open(network)}
-    return ClassifierRun(Path(kind), task, Stack.with_weights([0.7, 0.4], members))
+    return ClassifierRun(Path(kind), Stack([0.7, 0.4], members), task=task)
 
 
 def _cooccurrence():

@@ -3,7 +3,6 @@
 import json
 
 import numpy as np
-from sklearn.base import clone
 
 from headstart.baselines.baselines import baselines_for
 from headstart.baselines.linear import WordTagger
@@ -28,13 +27,6 @@ def test_classes_stand_beside_the_majority_and_tfidf():
     best = found["TF-IDF"]["metrics"]["accuracy"]
     assert best["low"] < best["value"] <= best["high"]
     assert best["value"] > 0.9
-
-
-def test_pairs_stand_beside_tfidf_of_both_texts(write):
-    rows = "".join(f"{n} {'yes' if n % 2 else 'no'} it is,does it,{n % 2}\n" for n in range(60))
-    parts = find_task("pairs").read([str(write("p.csv", "text1,text2,label\n" + rows))])
-    _, found = beside("pairs", parts)
-    assert found["TF-IDF"]["metrics"]["accuracy"]["value"] == 1.0
 
 
 def test_labels_stand_beside_the_most_frequent_set_and_one_model_per_label(write):
@@ -68,28 +60,16 @@ def test_answers_stand_beside_the_first_sentence_or_none(tmp_path):
     assert list(found) == ["no answer to any question"]
 
 
-def test_of_many_rows_a_sample_is_fitted_and_evaluated_and_the_numbers_are_reported():
+def test_of_many_rows_a_sample_is_fitted_and_the_number_is_reported():
     parts = splits(rows=80)
     characters = sum(map(len, parts.train.texts))
     _, found = beside("classification", parts, max_characters=characters // 2)
     assert found["TF-IDF"]["about"] == "fitted to 40 of 80 rows"
-    _, found = beside("classification", parts, max_characters=characters // 20)
-    assert found["TF-IDF"]["about"] == "fitted to 4 of 80 rows, evaluated on 20 of 40"
 
 
 def test_a_tagger_scores_the_tags_that_training_words_have(tmp_path):
-    sentences, tags = [["a", "b"]] * 4, [[0, 2]] * 4
-    tagger = WordTagger(C=1e5).fit(sentences, tags)
+    tagger = WordTagger().fit([["a", "b"]] * 4, [[0, 2]] * 4, folds=[])
     assert tagger.classes_.tolist() == [0, 2]
     assert [one.tolist() for one in tagger.predict([["a"], ["b", "a"]])] == [[0], [2, 0]]
-    settings, _ = clone(tagger).fit(sentences, tags).write(tmp_path)
-    again = WordTagger.read(tmp_path, settings)
+    again = WordTagger.read(tmp_path, *tagger.write(tmp_path))
     assert np.array_equal(again.scores([["b", "a"]])[0], tagger.scores([["b", "a"]])[0])
-
-
-def test_one_class_alone_leaves_the_trivial_baseline():
-    parts = splits(rows=40)
-    animals = parts.train.pick([row for row, label in enumerate(parts.train.labels) if label == 0])
-    task = find_task("classification").from_rows(parts.train)
-    found = baselines_for(task, animals, parts.validation, parts.validation)
-    assert [one["name"] for one in found] == ["majority class"]

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from scipy.special import softmax
-from sklearn.base import clone
 
 from headstart.baselines.stack import Stack, fit_out_of_fold
 from headstart.folds import make_folds
@@ -30,11 +29,6 @@ def one_of_noise(labels, draw):
     return arm(labels, draw, signal=1.2), noise
 
 
-def one_a_blurred_copy(labels, draw):
-    sharp = arm(labels, draw, signal=1.5)
-    return sharp, softmax(0.5 * (np.log(sharp) + 1.5 * draw.normal(size=sharp.shape)), axis=1)
-
-
 def simulate(case):
     """Mean (log-loss, accuracy) on test rows: of the better arm, and of the stack."""
     singles, stacked = [], []
@@ -42,7 +36,7 @@ def simulate(case):
         draw = np.random.default_rng(seed)
         labels = draw.integers(0, 2, VALIDATION + TEST)
         arms = case(labels, draw)
-        stack = Stack().fit([p[:VALIDATION] for p in arms], labels[:VALIDATION])
+        stack = Stack.fit([p[:VALIDATION] for p in arms], labels[:VALIDATION])
         held_out, wanted = [p[VALIDATION:] for p in arms], labels[VALIDATION:]
         singles.append([scores(p, wanted) for p in held_out])
         stacked.append(scores(stack.predict_proba(held_out), wanted))
@@ -63,10 +57,9 @@ def test_arms_that_know_different_things_are_better_together(case):
     assert accuracy > best_accuracy + 0.015
 
 
-@pytest.mark.parametrize("case", [one_of_noise, one_a_blurred_copy])
-def test_an_arm_with_nothing_to_add_costs_nothing_to_speak_of(case):
+def test_an_arm_with_nothing_to_add_costs_nothing_to_speak_of():
     """Within 0.2 points and 0.005 nats of the better arm, chosen with 100 validation rows."""
-    (best_loss, best_accuracy), (loss, accuracy) = simulate(case)
+    (best_loss, best_accuracy), (loss, accuracy) = simulate(one_of_noise)
     assert loss < best_loss + 0.005
     assert accuracy > best_accuracy - 0.002
 
@@ -76,7 +69,7 @@ def test_a_certain_arm_has_no_veto():
     sure = np.eye(2)[labels]
     sure[:4] = sure[:4, ::-1]  # wrong, with a probability of 0 for the truth
     fair = np.where(np.eye(2)[labels] > 0, 0.7, 0.3)
-    combined = Stack().fit([sure, fair], labels).predict_proba([sure, fair])
+    combined = Stack.fit([sure, fair], labels).predict_proba([sure, fair])
     assert np.isfinite(np.log(combined)).all()
 
 
@@ -87,14 +80,13 @@ def test_out_of_fold_predictions_come_from_stacks_that_did_not_see_the_rows():
     stack, oof_proba = fit_out_of_fold(arms, labels)
     held = make_folds(labels)[0].held
     others = np.setdiff1d(np.arange(90), held)
-    expected = Stack().fit([p[others] for p in arms], labels[others])
+    expected = Stack.fit([p[others] for p in arms], labels[others])
     assert np.array_equal(oof_proba[held], expected.predict_proba([p[held] for p in arms]))
-    assert np.array_equal(stack.weights_, Stack().fit(arms, labels).weights_)
+    assert np.array_equal(stack.weights, Stack.fit(arms, labels).weights)
 
 
-def test_it_is_an_estimator_of_scikit_learn():
-    half = np.full((4, 2), 0.5)
-    stack = clone(Stack()).fit([half, half], [0, 1, 0, 1])
-    assert stack.get_params() == {"members": None}
-    assert stack.predict_proba([half, half]).shape == (4, 2)
-    assert Stack.with_weights([0.5, 0.5]).predict_proba([half, half]).tolist() == half.tolist()
+def test_a_member_that_counts_for_nothing_changes_no_bit():
+    draw = np.random.default_rng(0)
+    arms = [draw.dirichlet([1, 1, 1], 50).astype(np.float32) for _ in range(3)]
+    fewer = Stack([0.7, 0.4]).predict_proba([arms[0], arms[2]])
+    assert np.array_equal(Stack([0.7, 0.0, 0.4]).predict_proba(arms), fewer)

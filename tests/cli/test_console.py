@@ -1,29 +1,8 @@
-"""How output looks: styles, tables, and the time that is left."""
-
-from types import SimpleNamespace
+"""How output looks: styles and tables."""
 
 import pytest
 
 from headstart.cli import console
-from headstart.cli.training import TrainDisplay
-
-
-def test_the_time_left_counts_only_what_was_done_since_the_bar_began(monkeypatch, capsys):
-    """The second epoch begins at step 100 of 200; ten steps in 20 s leave 90 of them."""
-    now = [1000.0]
-    monkeypatch.setattr(console.time, "monotonic", lambda: now[0])
-    with console.progress_bar("training", "steps", done_before=100) as show:
-        show(101, 200)
-        now[0] += 20
-        show(110, 200)
-    assert capsys.readouterr().err.strip() == ("training: 110 of 200 steps, 20 s, about 180 s left")
-
-
-def test_a_resumed_training_says_where_it_goes_on(capsys):
-    plan = {"steps": 200, "tokens": 9, "epochs": 1.0, "corpus_tokens": 9, "peak_memory_bytes": 1}
-    plan |= {"parameters": 5, "threads": 1, "precision": "fp32", "seconds": None}
-    TrainDisplay().on_start(SimpleNamespace(plan=plan, task=None), 100)
-    assert "resumed at step 100 of 200" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("value", ["[neg]", "[/]", "[bold]x", ":smile:", "a\\", "{b}", "\\[x]"])

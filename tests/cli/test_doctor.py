@@ -1,7 +1,9 @@
 """`headstart doctor`."""
 
 
-def test_the_machine_the_choices_and_the_cache_are_shown(headstart_json, tmp_path, monkeypatch):
+def test_the_machine_the_choices_and_the_cache_are_shown(
+    headstart, headstart_json, tmp_path, monkeypatch
+):
     monkeypatch.setenv("HEADSTART_CACHE", str(tmp_path))
     (tmp_path / "one.bin").write_bytes(b"12345")
     document = headstart_json("doctor", "--device", "cpu", "--threads", 1)
@@ -10,12 +12,6 @@ def test_the_machine_the_choices_and_the_cache_are_shown(headstart_json, tmp_pat
     assert document["choices"]["precision"]["precision"] in ("fp32", "bf16")
     assert document["cache"]["folder"] == str(tmp_path)
     assert document["cache"]["bytes"] >= 5
-
-
-def test_the_page_says_why_and_an_unknown_device_is_one_message(headstart):
-    page = headstart("doctor").stdout
-    assert "What Headstart uses" in page
-    assert "times" in page
+    assert "precision" in headstart("doctor", "--device", "cpu").stdout
     result = headstart("doctor", "--device", "abacus")
-    assert result.returncode == 2
-    assert "fix:" in result.stderr
+    assert (result.returncode, "fix:" in result.stderr) == (2, True)

@@ -10,8 +10,7 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
-from headstart.cli import errors
-from headstart.cli.console import messages
+from headstart.cli.console import messages, run_guarded
 from headstart.errors import HeadstartError
 
 FULL = Path("/dev/full")
@@ -21,14 +20,14 @@ def guarded(error):
     def command():
         raise error
 
-    return errors.run_guarded(command)
+    return run_guarded(command)
 
 
 @pytest.fixture
 def bare_arguments(monkeypatch, tmp_path):
     monkeypatch.setenv("HEADSTART_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(sys, "argv", ["headstart", "inspect"])
-    return tmp_path / "cache" / "errors"
+    return tmp_path / "cache"
 
 
 def test_a_problem_from_outside_ends_with_code_2_and_its_place(capsys, bare_arguments):
@@ -37,33 +36,22 @@ def test_a_problem_from_outside_ends_with_code_2_and_its_place(capsys, bare_argu
     assert "the disk is full" in told.err
     assert "runs/a" in told.err
     assert "Traceback" not in told.err
-    assert not bare_arguments.exists()
 
 
 def test_a_problem_in_the_cache_names_the_variable_that_moves_it(capsys, bare_arguments):
-    place = bare_arguments.parent / "stores" / "a"
+    place = bare_arguments / "stores" / "a"
     guarded(OSError(28, "No space left on device", str(place)))
     assert "HEADSTART_CACHE" in capsys.readouterr().err
     guarded(HeadstartError("no rows", where=place, fix="check the spelling", code="invalid"))
     assert "HEADSTART_CACHE" not in capsys.readouterr().err
 
 
-def test_a_bug_ends_with_code_1_and_keeps_its_traceback_in_a_file(capsys, bare_arguments):
+def test_a_bug_ends_with_code_1_and_its_traceback(capsys, bare_arguments):
     assert guarded(KeyError("boom")) == 1
-    told = " ".join(capsys.readouterr().err.split())
+    told = capsys.readouterr().err
     assert "bug in Headstart: KeyError: 'boom'" in told
     assert "report" in told
-    assert "Traceback" not in told
-    (file,) = bare_arguments.iterdir()
-    assert "Traceback" in file.read_text()
-    assert file.name in told
-
-
-def test_a_bug_is_told_where_not_even_the_cache_can_be_written(capsys, monkeypatch, tmp_path):
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("HEADSTART_CACHE", str(tmp_path / "file"))
-    assert guarded(KeyError("boom")) == 1
-    assert "Traceback" in capsys.readouterr().err
+    assert "Traceback" in told
 
 
 @pytest.mark.parametrize("error", [KeyError("boom"), HeadstartError("no rows", where="a.csv")])

@@ -10,7 +10,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from headstart.baselines import baselines
 from headstart.cli.predict import print_evaluation
 from headstart.data.dataset import Dataset
 from headstart.tasks.classification import Classification
@@ -74,21 +73,11 @@ def test_many_classes_are_shown_by_their_most_frequent_confusions(capsys):
     scores = 9 * np.eye(30)[np.where(np.arange(60) % 5, true, 7)]
     report = task.report(scores, Dataset("d", ["a text"] * 60, true.tolist(), task.labels))
     found = {"run": "run", "evaluated_on": "a.csv", "rows": 60, "seen_rows": 0, "unfinished": False}
-    print_evaluation({**found, **report, "baselines": []}, task)
+    print_evaluation(task, {**found, **report, "baselines": []})
     shown = capsys.readouterr().out
     assert len(shown.splitlines()) < 60
     assert "lowest F1 of 30 classes" in shown
     assert len(re.findall(r"class-\d+ +class-7 +2", shown)) == 6
-
-
-def test_a_network_that_predicts_one_class_says_so(headstart, tmp_path):
-    rows = dataset(60, 3)
-    rows.labels[:] = [int(number % 10 == 0) for number in range(60)]
-    options = ["--epochs", 1, "--learning-rate", 1e-6, "--head-init", "random", "--no-baselines"]
-    path = write_csv(tmp_path / "d.csv", rows)
-    result = headstart("finetune", path, "--out", tmp_path / "run", *options, *SMALL)
-    assert "Every row is predicted as 'person', whatever its text" in words_of(result.stderr)
-    assert "Every row is predicted as" in (tmp_path / "run" / "README.md").read_text()
 
 
 def test_predict_reads_texts_from_arguments_and_standard_input(
@@ -128,12 +117,10 @@ def test_predict_reports_bad_rows_of_a_file_and_keeps_them(files, headstart, tmp
         (["predict", "STUDY", "a text"], "name a run inside it"),
         (["evaluate", "RUN", "rotten-tomatoes"], "other labels than the run"),
         (["finetune", "--out", "x"], "no dataset was given"),
-        (["finetune", "TRAIN", "--out", "x", "--track", "w"], "unknown tracker"),
         (["finetune", "ONE", "--out", "x"], "there is one class only"),
         (["finetune", "TRAIN", "--base", "missing", "--out", "x"], "there is no such run"),
         (["finetune", "TRAIN", "--base", "STUDY", "--out", "x"], "name a run inside it"),
         (["finetune", "TRAIN", "--out", "RUN"], "there is a run in this folder"),
-        (["finetune", "TRAIN", "--out", "x", "--minutes", 1e-6, *SMALL], "with --threads 1, and"),
         (["finetune", "--resume", "--out", "RUN", "--token-dropout", 0], "token_dropout"),
         (["finetune", "--resume", "--out", "RUN", "--config", "TOML"], "unknown setting wdith"),
     ],
@@ -181,25 +168,11 @@ def test_finetune_reads_its_dataset_once_and_fits_baselines_to_all_rows(
         return read(sources, **options)
 
     monkeypatch.setattr(Classification, "read", counted)
-    monkeypatch.setattr(baselines, "MAX_CHARACTERS", 10)
-    options = ["--out", tmp_path / "run", "--arm", "tfidf", "--labels", 40]
+    options = ["--out", tmp_path / "run", "--labels", 40, *SMALL, "--epochs", 1]
     summary = headstart_json("finetune", files[0] / "train.csv", *options)
     assert len(calls) == 1
     assert summary["train_rows"] == 40
-    linear = summary["baselines"][1]
-    assert (linear["name"], linear["about"]) == ("TF-IDF", "")
-
-
-def test_a_dataset_that_is_gone_leaves_the_numbers_and_the_reason(files, headstart, tmp_path):
-    shutil.copytree(files[0] / "run", tmp_path / "run")
-    config = tmp_path / "run" / "config.toml"
-    config.write_text(config.read_text().replace("train.csv", "gone.csv"))
-    write_csv(tmp_path / "other.csv", named(30, 7))
-    (tmp_path / "run" / "summary.json").unlink()
-    shown = headstart("evaluate", tmp_path / "run", tmp_path / "other.csv")
-    assert shown.returncode == 0, shown.stderr
-    assert "no baselines: there is no file or folder" in words_of(shown.stderr)
-    assert "the training has not ended" in words_of(shown.stdout)
+    assert summary["baselines"][1]["name"] == "TF-IDF"
 
 
 def test_a_run_that_does_not_know_its_training_is_evaluated_without_odd_lines(
@@ -207,8 +180,10 @@ def test_a_run_that_does_not_know_its_training_is_evaluated_without_odd_lines(
 ):
     """An export has no settings, no temperature that was fitted and no rows to compare with."""
     shutil.copytree(files[0] / "run", tmp_path / "run")
-    for name in ("config.toml", "calibration.json", "rows.safetensors", "summary.json"):
+    for name in ("config.toml", "rows.safetensors", "summary.json"):
         (tmp_path / "run" / name).unlink()
+    task = tmp_path / "run" / "task.json"
+    task.write_text(json.dumps({**json.loads(task.read_text()), "temperature": 1.0}))
     data = write_csv(tmp_path / "other.csv", named(30, 7))
     result = headstart("evaluate", tmp_path / "run", data)
     assert result.returncode == 0, result.stderr
@@ -218,20 +193,12 @@ def test_a_run_that_does_not_know_its_training_is_evaluated_without_odd_lines(
     assert "name one" in headstart("evaluate", tmp_path / "run").stderr
 
 
-def test_without_a_test_part_the_hint_says_what_evaluate_needs(files, headstart, tmp_path):
-    write_csv(tmp_path / "valid.csv", named(30, 7))
-    arguments = ["finetune", files[0] / "train.csv", "--validation", tmp_path / "valid.csv"]
-    result = headstart(*arguments, "--out", tmp_path / "run", "--arm", "nb", "--no-baselines")
-    assert result.returncode == 0, result.stderr
-    assert f"headstart evaluate {tmp_path / 'run'}" in words_of(result.stdout)
-
-
 def test_a_dry_run_says_how_long_it_takes_and_writes_nothing(files, headstart, headstart_json):
     folder, _ = files
     arguments = ["finetune", folder / "train.csv", "--out", folder / "dry", "--dry-run", *SMALL]
     plan = headstart_json(*arguments)
     assert plan["seconds"] > 0
     assert (plan["epochs"], plan["steps"]) == (5, 30)
-    assert "; 1 epoch of 6 steps" in headstart(*arguments, "--epochs", 1).stdout
+    assert "6 steps: 1 epochs" in headstart(*arguments, "--epochs", 1).stdout
     assert not (folder / "dry").exists()
     assert headstart("finetune", "--resume", "--dry-run", "--out", folder / "run").returncode == 0

@@ -35,7 +35,6 @@ def test_a_dry_run_shows_the_plan_and_writes_nothing(corpus, headstart_json, tmp
     assert plan["steps"] >= 1
     assert plan["seconds"] > 0
     assert plan["threads"] == 1
-    assert plan["peak_memory_bytes"] > 16 * plan["parameters"]
     assert not out.exists()
 
 
@@ -83,10 +82,9 @@ def test_generated_control_characters_are_escaped_to_the_end(headstart, monkeypa
         def decode(self, ids):
             return "".join({1: "a", 2: "\x1b[31m\ufffd"}[number] for number in ids)
 
-    steps = [(number, []) for number in (1, 2)]
     opened = types.SimpleNamespace(tokenizer=Tokenizer())
     monkeypatch.setattr(language_model, "open_language_model", lambda *_, **__: opened)
-    monkeypatch.setattr(language_model, "generate", lambda *_, **__: iter(steps))
+    monkeypatch.setattr(language_model, "generate", lambda *_, **__: iter((1, 2)))
     result = headstart("generate", tmp_path, "prompt ")
     assert result.returncode == 0, result.stderr
     assert "\x1b" not in result.stdout
@@ -102,17 +100,16 @@ def test_a_finished_run_without_checkpoints_is_not_trained_again(causal, headsta
         assert (tmp_path / "run" / name).read_bytes() == (causal / name).read_bytes()
 
 
-def test_a_config_file_repeats_a_run_with_its_duplicates_noted_and_tracked(
+def test_a_config_file_repeats_a_run_with_its_duplicates_noted(
     corpus, headstart, headstart_json, tmp_path
 ):
     text = corpus.read_text()
     (tmp_path / "twice.txt").write_text(text + text)
-    arguments = [tmp_path / "twice.txt", *OPTIONS, "--tokens", "0.0015M", "--track", "tensorboard"]
+    arguments = [tmp_path / "twice.txt", *OPTIONS, "--tokens", "0.0015M"]
     out = tmp_path / "one"
     first = headstart("pretrain", *arguments, "--resume", "--out", out)  # nothing there: it starts
     assert first.returncode == 0, first.stderr
     assert "note:" in first.stderr
-    assert list((out / "tensorboard").iterdir())
     again = headstart_json("pretrain", "--config", out / "config.toml", "--out", tmp_path / "two")
     assert again["held_out"] == json.loads((out / "summary.json").read_text())["held_out"]
     refused = headstart("pretrain", "--resume", "--out", out, "--tokens", "1M")
@@ -126,8 +123,7 @@ def test_a_base_writes_and_is_measured_and_says_what_it_cannot(
     written = headstart("generate", causal, "the old cat", "--temperature", 0)
     assert "chases the mouse" in written.stdout
     document = headstart_json("generate", causal, "the old", "--tokens", 3, "--temperature", 0)
-    probabilities = [one["probability"] for one in document["tokens"][0]["alternatives"]]
-    assert probabilities == sorted(probabilities, reverse=True)
+    assert (document["prompt"], document["ended"]) == ("the old", False)
     found = headstart_json("perplexity", causal, corpus)
     assert found["documents"] == 400
     assert 1 < found["perplexity"] < 30

@@ -1,50 +1,48 @@
 """A corpus streams its documents, starts anew, and has a fingerprint of its content."""
 
+import os
 import tracemalloc
 
+import pytest
+
+from headstart.data.batches import store_corpus
 from headstart.data.corpus import read_corpus
+from headstart.errors import HeadstartError
 
 
-def test_a_line_of_a_text_file_is_a_document(write):
-    corpus = read_corpus(write("a.txt", "one\n\ntwo words\r\n  \nthree"))
-    assert list(corpus) == ["one", "two words", "three"]
-    assert corpus.empty == 2
+@pytest.mark.parametrize(
+    ("content", "documents", "found"),
+    [
+        ("one\n\ntwo words\r\n  \nthree", "line", ["one", "two words", "three"]),
+        ("a\u2028b\x0bc\x85d\n", "line", ["a\u2028b\x0bc\x85d"]),
+        ("\none\nstill one\n \n\ntwo\n", "blank-line", ["one\nstill one", "two"]),
+        ("one\ntwo\n", "file", ["one\ntwo"]),
+    ],
+)
+def test_a_document_of_a_text_file_is_a_line_a_paragraph_or_the_file(
+    write, content, documents, found
+):
+    corpus = read_corpus(write("a.txt", content), documents=documents)
+    assert next(iter(corpus)) == found[0]
+    assert list(corpus) == list(corpus) == found  # every pass starts anew
 
 
-def test_every_pass_starts_anew(write):
-    corpus = read_corpus(write("a.txt", "one\ntwo\n"))
-    assert next(iter(corpus)) == "one"
-    assert list(corpus) == list(corpus) == ["one", "two"]
-
-
-def test_other_line_separators_of_unicode_do_not_cut(write):
-    text = "a\u2028b\x0bc\x85d"
-    assert list(read_corpus(write("a.txt", text + "\n"))) == [text]
-
-
-def test_documents_may_be_separated_by_blank_lines(write):
-    path = write("a.txt", "\none\nstill one\n \n\ntwo\n")
-    assert list(read_corpus(path, documents="blank-line")) == ["one\nstill one", "two"]
-
-
-def test_a_file_of_a_folder_is_a_document(write):
+def test_a_file_of_a_folder_is_a_document_and_files_of_other_kinds_are_named(write):
     write("f/b.txt", "second\nfile\n")
+    write("f/photo.jpg", b"\xff\xd8")
     folder = write("f/a.txt.gz", "first").parent
     corpus = read_corpus(folder)
     assert list(corpus) == ["first", "second\nfile"]
     assert corpus.found == [f"{folder}: plain text, one text per file (2 files)"]
-    assert list(read_corpus(folder, documents="line")) == ["first", "second", "file"]
-
-
-def test_files_of_other_kinds_are_left_out_and_named(write):
-    write("f/photo.jpg", b"\xff\xd8")
-    folder = write("f/a.txt", "one").parent
-    assert read_corpus(folder).unread_files == [str(folder / "photo.jpg")]
+    assert corpus.unread_files == [str(folder / "photo.jpg")]
 
 
 def test_several_sources_are_one_corpus_in_the_order_given(write):
     one, two = write("1.txt", "one\n"), write("2.csv", "text,other\ntwo,x\n")
-    assert list(read_corpus([two, one])) == ["two", "one"]
+    corpus = read_corpus([two, one])
+    assert list(corpus) == ["two", "one"]
+    assert corpus.size == 21
+    assert read_corpus(write("a.txt.gz", "one\n")).size is None
 
 
 def test_the_fingerprint_changes_with_content_and_with_reading(write):
@@ -58,13 +56,7 @@ def test_the_fingerprint_changes_with_content_and_with_reading(write):
     assert len(kinds) == 4
 
 
-def test_texts_held_out_can_be_left_out(write):
-    corpus = read_corpus(write("a.txt", "one\nTwo\nthree\n")).without(["two"])
-    assert list(corpus) == ["one", "three"]
-    assert corpus.overlapping == {"equal": 1}
-
-
-def test_documents_that_contain_a_held_out_text_are_left_out_in_every_pass(write):
+def test_documents_that_overlap_with_a_held_out_text_are_dropped_in_every_pass(write):
     text = "nobody in this film can act least of all the dog"
     path = write("a.txt", f"one\nHe wrote: {text.upper()}!\n{text}\n\nthree\n")
     corpus = read_corpus(path).without([text])
@@ -75,9 +67,23 @@ def test_documents_that_contain_a_held_out_text_are_left_out_in_every_pass(write
     assert list(joined) == ["one", "three", "four"]
 
 
-def test_the_size_is_known_where_files_tell_it(write):
-    assert read_corpus([write("a.txt", "one\n"), write("b.txt", "deux\n")]).size == 9
-    assert read_corpus(write("a.txt.gz", "one\n")).size is None
+def test_no_store_is_made_of_a_corpus_that_changes_while_it_is_stored(bpe, tmp_path, write):
+    path = write("a.txt", "one\ntwo\n")
+    corpus = read_corpus(path)
+    fingerprint = corpus.fingerprint
+    os.utime(path, (1_600_000_000, 1_600_000_000))  # touched, but the same
+    assert list(corpus) == ["one", "two"]
+
+    def changing():
+        for text in corpus:
+            yield text
+            write("a.txt", "one\nsix\n")
+
+    folder = tmp_path / "stores"
+    with pytest.raises(HeadstartError, match="changed while it was being read") as error:
+        store_corpus(changing(), bpe, folder, fingerprint=fingerprint)
+    assert error.value.where == str(path)
+    assert [path for path in folder.iterdir() if path.is_dir()] == []
 
 
 def test_memory_does_not_grow_with_the_file(write):

@@ -1,7 +1,5 @@
 """Splits and budgets depend on the seed and the set of (text, label) pairs alone."""
 
-import random
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -103,14 +101,6 @@ def test_budgets_and_parts_have_every_class_in_its_share():
 def test_an_impossible_budget_is_an_error(budget, message):
     with pytest.raises(HeadstartError, match=message):
         take_budget(numbered(50, classes=3), budget, 0)
-
-
-def test_a_text_with_two_labels_leaves_and_is_counted():
-    pairs = [*pairs_of(numbered(20)), ("same text", 0), ("Same  Text", 1)]
-    random.Random(0).shuffle(pairs)
-    splits = split(dataset_of(pairs), 0)
-    assert splits.train.dropped["conflicting"] == 2
-    assert sum(map(len, splits.parts().values())) == 20
 
 
 def test_dropping_overlap_keeps_the_test_part_whole():

@@ -1,10 +1,8 @@
 """Span answers are scored as in SQuAD, in any language."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from headstart.evaluation.metrics import exact_match, normalized_words, span_f1
+from headstart.evaluation.metrics import exact_match, span_f1
 
 
 @pytest.mark.parametrize(
@@ -27,18 +25,7 @@ def test_scores_by_hand(predicted, answer, match, score):
     assert span_f1(predicted, [answer]) == pytest.approx(score)
 
 
-def test_the_best_of_several_answers_counts():
-    assert span_f1("Denver", ["Carolina", "Denver Broncos", "denver"]) == 1
-
-
 @pytest.mark.parametrize("answers", [[], [""]])
 def test_saying_nothing_is_right_where_there_is_no_answer(answers):
     assert exact_match("", answers) == span_f1("", answers) == 1
     assert exact_match("Denver", answers) == span_f1("Denver", answers) == 0
-
-
-@given(st.text(), st.text())
-def test_f1_is_symmetric_and_one_for_a_match(one, other):
-    assert span_f1(one, [other]) == span_f1(other, [one])
-    assert span_f1(one, [one]) == exact_match(one, [one]) == 1
-    assert exact_match(one, [other]) == (normalized_words(one) == normalized_words(other))

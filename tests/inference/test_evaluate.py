@@ -8,7 +8,7 @@ import torch
 
 from headstart.config import FinetuneConfig
 from headstart.data.dataset import Dataset
-from headstart.data.read import read_dataset
+from headstart.data.splits import read_dataset
 from headstart.errors import HeadstartError
 from headstart.run import ROWS, evaluation_rows
 from tests.labelled import dataset, write_csv
@@ -61,13 +61,6 @@ def test_other_labels_than_the_runs_are_an_error_that_names_both(run, run_folder
         evaluation_rows(FinetuneConfig.load(run_folder), run.task, "rotten-tomatoes")
 
 
-def test_labels_in_another_order_are_renumbered(run):
-    turned = Dataset("t", ["the cat sits .", "the judge sits ."], [1, 0], ("person", "animal"))
-    fitted = run.task.match_labels(turned, "t")
-    assert fitted.label_names == ("animal", "person")
-    assert fitted.labels == [0, 1]
-
-
 def test_another_spelling_of_the_path_judges_no_row_that_was_trained_on(run, run_folder):
     recipe = FinetuneConfig.load(run_folder)
     other = str(run_folder / ".." / "train.csv")
@@ -92,16 +85,6 @@ def test_a_run_without_fingerprints_says_that_it_does_not_know(run, tmp_path):
     (tmp_path / ROWS).write_bytes(b"damaged")
     with pytest.raises(HeadstartError, match=f"{ROWS} is damaged"):
         bare.evaluate(dataset(20, 8))
-
-
-@pytest.mark.parametrize("cells", [0, 1_000_000])
-def test_metrics_are_floats_whatever_the_data(run, monkeypatch, cells):
-    """Very many rows × classes have no interval of macro-F1."""
-    monkeypatch.setattr("headstart.tasks.task.MAX_CELLS", cells)
-    found = run.evaluate(dataset(20, 8))
-    assert all(type(found[name]) is float for name in ("loss", "accuracy", "macro_f1"))
-    assert set(found["intervals"]) == {"accuracy", *(["macro_f1"] if cells else [])}
-    assert set(found["intervals"]["accuracy"]) == {"value", "low", "high", "method", "level"}
 
 
 def test_certainty_about_every_row_is_noted(run):

@@ -8,14 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as parquet
 import pytest
 
 from headstart.data.tokenizers import train_tokenizer
 from headstart.errors import HeadstartError
 from headstart.run import Run
-from headstart.tasks.classification import Pairs
+from headstart.tasks.classification import Classification, Pairs
 from tests.baselines.saved import classifier_run
 from tests.labelled import dataset
 from tests.runs import small_run
@@ -59,16 +57,14 @@ def test_an_empty_text_has_one_message_everywhere(run, tagger, answerer, text):
             call()
 
 
-@pytest.mark.parametrize("texts", ["one text", [("a", "b")], [["a", "b"]], [3], [None]])
-def test_what_is_not_a_list_of_texts_is_rejected(run, texts):
+@pytest.mark.parametrize(
+    ("task", "texts"),
+    [(Classification, one) for one in ("one text", [("a", "b")], [3])]
+    + [(Pairs, one) for one in (["ab"], [("a",)], [("a", "b", "c")], [("a", 3)])],
+)
+def test_what_is_not_a_list_of_the_tasks_inputs_is_rejected(run, task, texts):
     with pytest.raises(HeadstartError):
-        run.predict(texts)
-
-
-@pytest.mark.parametrize("texts", [["a"], [("a",)], [("a", "b", "c")], [("a", 3)]])
-def test_what_is_not_a_list_of_pairs_is_rejected(run, texts):
-    with pytest.raises(HeadstartError):
-        replace(run, task=Pairs(run.labels)).predict(texts)
+        replace(run, task=task(run.labels)).predict(texts)
 
 
 def test_a_base_without_a_task_is_refused_with_the_way_out(tmp_path):
@@ -78,10 +74,10 @@ def test_a_base_without_a_task_is_refused_with_the_way_out(tmp_path):
     assert "headstart finetune" in error.value.fix
 
 
-def test_a_run_with_the_tokenizer_of_another_is_refused_with_both_sizes(run_folder, tmp_path):
+def test_a_run_with_the_tokenizer_of_another_is_refused(run_folder, tmp_path):
     folder = shutil.copytree(run_folder, tmp_path / "run")
     train_tokenizer(["the cat sits ."], vocab_size=270).save(folder)
-    with pytest.raises(HeadstartError, match=r"has 270 tokens, the model 300: they do not"):
+    with pytest.raises(HeadstartError, match="not the one that this run was trained with"):
         Run.open(folder)
 
 
@@ -96,15 +92,13 @@ def write_input(path, rows, broken, note=1):
 
 
 def read_output(path):
-    if path.suffix == ".parquet":
-        return parquet.read_table(path).to_pylist()
     if path.suffix == ".csv":
         with path.open(newline="") as file:
             return list(csv.DictReader(file))
     return [json.loads(line) for line in path.open()]
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
 def test_every_row_of_a_file_is_answered_in_its_place(run, tmp_path, suffix):
     source = write_input(tmp_path / "in.csv", 2_500, broken={1_250})
     output = tmp_path / f"out{suffix}"
@@ -122,87 +116,43 @@ def test_every_row_of_a_file_is_answered_in_its_place(run, tmp_path, suffix):
 
 
 @pytest.mark.slow
-def test_a_hundred_thousand_rows_with_a_broken_one_in_the_middle_lose_nothing(run, tmp_path):
-    source = write_input(tmp_path / "in.csv", 100_000, broken={50_000})
-    summary = run.predict_file(source, tmp_path / "out.parquet")
-    table = parquet.read_table(tmp_path / "out.parquet")
-    assert table["row"].to_pylist() == list(range(1, 100_001))
-    assert table["label"].null_count == table.num_rows - table["error"].null_count == 1
-    assert summary["bad"] == [{"row": 50_000, "error": table["error"][49_999].as_py()}]
-
-
-@pytest.mark.slow
 def test_memory_does_not_grow_with_the_file(run, tmp_path):
     peaks = []
     for rows in (6_000, 18_000):  # more than a megabyte, which is read at a time
         source = write_input(tmp_path / f"{rows}.csv", rows, broken=set(), note="x" * 200)
         tracemalloc.start()
-        run.predict_file(source, tmp_path / "out.parquet")
+        run.predict_file(source, tmp_path / "out.csv")
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.5 * peaks[0], peaks
 
 
-def write_with_columns(path):
-    rows = [("7", "the cat sits .", "mine", "x"), ("8", "", "theirs", "y")]
-    names = ("id", "text", "label", "row")
-    if path.suffix == ".csv":
-        with path.open("w", newline="") as file:
-            csv.writer(file).writerows([names, *rows])
-    elif path.suffix == ".jsonl":
-        path.write_text(
-            "".join(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows)
-        )
-    elif path.suffix == ".json":
-        path.write_text(json.dumps([dict(zip(names, row, strict=True)) for row in rows]))
-    else:
-        columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
-        parquet.write_table(pa.table(columns), path)
+def write_lines(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
 
 
-@pytest.mark.parametrize(
-    ("given", "suffix"),
-    [(".csv", ".jsonl"), (".jsonl", ".parquet"), (".json", ".csv"), (".parquet", ".csv")],
-)
-def test_the_columns_of_the_input_are_kept_and_none_is_overwritten(run, tmp_path, given, suffix):
-    source = write_with_columns(tmp_path / f"in{given}")
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
+def test_the_columns_of_the_input_are_kept_and_none_is_overwritten(run, tmp_path, suffix):
+    rows = [
+        {"text": "the cat sits .", "label": "mine", "row": "x", "n": 3},
+        {"text": "", "label": "theirs", "row": "y", "n": None},
+    ]
+    source = write_lines(tmp_path / "in.jsonl", rows)
     run.predict_file(source, tmp_path / f"out{suffix}")
     first, second = read_output(tmp_path / f"out{suffix}")
-    assert (first["id"], first["text"], first["label"], first["row"]) == (
-        *("7", "the cat sits .", "mine", "x"),
-    )
-    assert (second["id"], second["label"], second["row"]) == ("8", "theirs", "y")
+    assert (first["text"], first["label"], first["row"]) == ("the cat sits .", "mine", "x")
+    assert (second["label"], second["row"]) == ("theirs", "y")
+    assert first["n"] == (3 if suffix == ".jsonl" else "3")
     assert first["predicted_label"] in run.labels
     assert int(first["predicted_row"]) == 1
     assert not second["predicted_label"]
     assert "empty" in second["error"]
 
 
-def test_numbers_and_lists_of_the_input_survive_in_every_format(run, tmp_path):
-    rows = [{"text": "the cat sits .", "n": 3, "tags": ["a"]}, {"text": "a dog .", "n": None}]
-    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    for suffix in (".jsonl", ".csv", ".parquet"):
-        run.predict_file(tmp_path / "in.jsonl", tmp_path / f"out{suffix}")
-    assert [row["n"] for row in read_output(tmp_path / "out.jsonl")] == [3, None]
-    assert [row["n"] for row in read_output(tmp_path / "out.parquet")] == [3, None]
-    assert read_output(tmp_path / "out.parquet")[0]["tags"] == '["a"]'
-    assert read_output(tmp_path / "out.csv")[0]["n"] == "3"
-
-
-def test_a_column_of_mixed_or_late_values_is_text_in_a_parquet_file(run, tmp_path):
-    rows = [{"text": "a cat .", "n": 3, "late": None}, {"text": "a dog .", "n": "x", "late": None}]
-    rows = rows * 600 + [{"text": "a dog .", "n": 4, "late": 7}]  # in the second chunk
-    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    run.predict_file(tmp_path / "in.jsonl", tmp_path / "out.parquet")
-    found = read_output(tmp_path / "out.parquet")
-    assert [row["n"] for row in found[:2]] == ["3", "x"]
-    assert (found[0]["late"], found[-1]["late"]) == (None, "7")
-
-
 def test_a_column_that_comes_too_late_for_a_table_is_refused_not_lost(run, tmp_path):
     rows = [{"text": "the cat sits ."}] * 1_100 + [{"text": "a dog .", "late": 1}]
-    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_lines(tmp_path / "in.jsonl", rows)
     with pytest.raises(HeadstartError, match=r"row 1,101 has a column 'late'") as error:
         run.predict_file(tmp_path / "in.jsonl", tmp_path / "out.csv")
     assert ".jsonl" in error.value.fix
@@ -250,19 +200,12 @@ def test_the_word_that_decides_has_the_largest_effect(run):
     found = run.explain("the old judge reads the thing .")
     assert max(found, key=lambda one: one.effect).text in ("judge", "reads")
     assert "".join(one.text for one in found) == "theoldjudgereadsthething."
-
-
-def test_a_text_of_one_word_or_of_thousands_is_explained(run):
-    assert len(run.explain("cat")) == 1
-    assert len(run.explain("cat " * 1_000)) == 200
-    assert len(run.explain("猫が好き")) == 4
+    assert [len(run.explain(text)) for text in ("cat", "cat " * 1_000, "猫が好き")] == [1, 200, 4]
 
 
 def test_no_cell_of_a_csv_is_a_formula(run, tmp_path):
     rows = ["=cmd|' /C calc'!A0", "@SUM(A1)", "+1 from me", "-1 star", "fine"]
-    (tmp_path / "in.jsonl").write_text(
-        "".join(json.dumps({"text": text, "n": -0.5}) + "\n" for text in rows)
-    )
+    write_lines(tmp_path / "in.jsonl", [{"text": text, "n": -0.5} for text in rows])
     run.predict_file(tmp_path / "in.jsonl", tmp_path / "out.csv")
     found = read_output(tmp_path / "out.csv")
     assert [row["text"] for row in found] == [*(f"'{text}" for text in rows[:4]), "fine"]

@@ -1,11 +1,11 @@
 """Answers: as they stand in the text, with their place, or none; and none lost in files."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from headstart.data.read import read_labelled
-from headstart.errors import HeadstartError
+from headstart.data.splits import read_labelled
 from headstart.run import NetworkRun
 from tests.labelled import write_squad
 
@@ -45,39 +45,13 @@ def test_answers_are_those_that_evaluation_scores(run, answerer):
     assert run.evaluate(part)["exact_match"] == pytest.approx(sum(right) / len(right))
 
 
-def test_a_text_behind_the_length_is_said_to_be_unread(run):
-    short = NetworkRun(run.folder, run.model, run.tokenizer, run.task, length=32)
-    (found,) = short.predict([("who lives?", TEXT * 9)])
-    assert 0 < found["unread"] < len(TEXT * 9)
-    windows = NetworkRun(run.folder, run.model, run.tokenizer, run.task, length=32, long="windows")
-    assert windows.predict([("who lives?", TEXT * 9)])[0]["unread"] == 0
-
-
 @pytest.mark.parametrize("long", ["truncate", "windows"])
 def test_a_word_of_a_megabyte_is_no_more_than_a_window(run, long):
-    asked = NetworkRun(run.folder, run.model, run.tokenizer, run.task, length=64, long=long)
+    asked = replace(run, length=64, long=long)
     (found,) = asked.predict([("who lives?", "x" * 1_000_000 + " Ada lives here.")])
     assert 0 < found["probability"] <= 1
     part = asked.task.unlabelled([("who?", "x" * 1_000 + " Ada lives here.")])
     assert max(asked.task.encode(part, asked.encoding).lengths) <= 64
-
-
-@pytest.mark.slow
-def test_a_text_of_a_megabyte_is_read_whole_in_windows_or_cut_and_counted(run):
-    (found,) = run.predict([("who lives?", TEXT * 23_000)])
-    assert found["unread"] == 0
-    cut = NetworkRun(run.folder, run.model, run.tokenizer, run.task, length=512, long="truncate")
-    (found,) = cut.predict([("who lives?", TEXT * 23_000)])
-    assert found["unread"] > 900_000
-
-
-@pytest.mark.parametrize(
-    ("question", "text", "where"), [("", TEXT, "question 1"), ("who?", " \n", "text 1")]
-)
-def test_an_empty_question_or_text_is_named(run, question, text, where):
-    with pytest.raises(HeadstartError, match="empty") as error:
-        run.predict([(question, text)])
-    assert error.value.where == where
 
 
 def test_every_question_of_a_file_is_answered_with_its_id(run, tmp_path):

@@ -1,11 +1,12 @@
 """Tags: one for each word, whole entities with their places, and nothing lost in files."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from headstart.data.read import read_dataset
+from headstart.data.splits import read_dataset
 from headstart.errors import HeadstartError
 from headstart.run import NetworkRun
 from headstart.tasks.examples import run_network
@@ -50,13 +51,13 @@ def test_a_sentence_is_tagged_as_evaluation_tags_it(run, tagger):
 
 
 def test_words_behind_the_length_have_no_tag(run):
-    short = NetworkRun(run.folder, run.model, run.tokenizer, run.task, length=12)
+    short = replace(run, length=12, long="truncate")
     found = short.predict(["Ada saw Oslo " * 9])[0]
     assert len(found["words"]) == len(found["tags"]) == len(found["probabilities"]) == 27
     unread = found["tags"].count(None)
     assert 0 < unread < 27
     assert found["tags"][-unread:] == found["probabilities"][-unread:] == [None] * unread
-    windows = NetworkRun(run.folder, run.model, run.tokenizer, run.task, length=12, long="windows")
+    windows = replace(run, length=12, long="windows")
     assert windows.predict(["Ada saw Oslo " * 9])[0]["tags"].count(None) == 0
 
 
@@ -102,24 +103,11 @@ def test_a_broken_sentence_keeps_its_place_and_its_reason(run, tmp_path, suffix)
         assert last.startswith("Oslo\t")
 
 
-def test_what_is_written_as_conll_can_be_read_as_conll(run, tmp_path):
-    (tmp_path / "in.csv").write_text('text\nAda saw Oslo\n"one\n# two"\n')
-    run.predict_file(tmp_path / "in.csv", tmp_path / "out.conll")
-    (tmp_path / "tagged.conll").write_text((tmp_path / "out.conll").read_text() + "x\tB-NEW\n")
-    read = read_dataset(
-        task="tagging",
-        source=[str(tmp_path / "tagged.conll")],
-        validation=str(tmp_path / "out.conll"),
-    )
-    assert read.validation.words == [["Ada", "saw", "Oslo"], ["one", "#", "two"]]
-
-
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
         ("a.csv", "id,text\n1,Ada saw.\n2,Oslo\n", [["Ada", "saw", "."], ["Oslo"]]),
         ("a.txt", "Ada saw.\nOslo\n", [["Ada", "saw", "."], ["Oslo"]]),
-        ("a.txt", "Ada B-PER\nsaw O\n\nOslo B-LOC\n", [["Ada", "saw"], ["Oslo"]]),
         ("a.CONLL", "Ada\nsaw\n\nOslo\n", [["Ada", "saw"], ["Oslo"]]),
     ],
 )

@@ -2,7 +2,6 @@
 
 import pytest
 
-from headstart import HeadstartClassifier
 from headstart.config import FinetuneConfig
 from headstart.run import NetworkRun
 from headstart.study.results import read_results
@@ -77,20 +76,6 @@ def test_its_pretraining_goes_on_with_its_own_tokenizer(base, tmp_path, headstar
     assert after.model.base.config == before.model.base.config
     moved = after.model.base.embedding.weight - before.model.base.embedding.weight
     assert 0 < float(moved.detach().abs().max()) < 0.01
-
-
-def test_another_objective_than_the_bases_is_one_clear_message(bert, tmp_path, headstart):
-    write_corpus(tmp_path / "corpus.txt")
-    words = ("--base", bert, "--objective", "causal", "--out", tmp_path / "run", "--steps", 1)
-    result = headstart("pretrain", tmp_path / "corpus.txt", *words)
-    assert result.returncode == 2
-    assert "use --objective masked" in result.stderr
-
-
-def test_an_estimator_starts_from_it(bert):
-    data = dataset(24)
-    arm = HeadstartClassifier(base=bert, epochs=1, threads=1, random_state=0)
-    assert len(arm.fit(data.texts, data.labels).predict(data.texts)) == 24
 
 
 def test_a_study_starts_from_it_at_its_own_learning_rate(bert, tmp_path):

@@ -1,7 +1,6 @@
 """An exported run opens with stock `transformers`, and answers as the run does."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ from huggingface_hub import ModelCard
 from safetensors.torch import load_file
 
 from headstart.errors import HeadstartError
-from headstart.interop import huggingface_export
 from headstart.interop.export import export_run
 from headstart.model.model import build_model
 from headstart.model.presets import preset, preset_of, stock_head
@@ -45,7 +43,7 @@ def make_run(folder, name="small", objective="causal", task=None, head="stock", 
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn(parameter.shape) * 0.1)
-    NetworkRun(folder, model, own, done, length=32, temperature=temperature).save(folder)
+    NetworkRun(folder, model, own, task=done, length=32, temperature=temperature).save(folder)
     return folder
 
 
@@ -68,7 +66,8 @@ ARCHITECTURES = {
     ],
 )
 def test_every_preset_goes_out_and_computes_the_same(name, objective, task, tmp_path):
-    run = make_run(tmp_path / "run", name, objective, task)
+    heat = 2.5 if task == "classification" else 1.0
+    run = make_run(tmp_path / "run", name, objective, task, temperature=heat)
     found = export_run(run, "huggingface", tmp_path / "out")
     assert found["model"].startswith(ARCHITECTURES[name, objective])
     assert found["largest_difference"] < 1e-5
@@ -118,16 +117,6 @@ def test_a_bases_pipelines_write_and_fill(tmp_path):
         assert pipe(prompt, **({"max_new_tokens": 3} if objective == "causal" else {}))
 
 
-def test_the_runs_temperature_is_folded_in(tmp_path):
-    run = make_run(tmp_path / "run", "bert", "masked", "classification", temperature=2.5)
-    found = export_run(run, "huggingface", tmp_path / "out")
-    assert "2.5" in found["notes"][0]
-    assert found["largest_difference"] < 1e-5
-    pipe = transformers.pipeline("text-classification", str(tmp_path / "out"))
-    (ours,) = NetworkRun.open(run).predict(["the cat"])
-    assert pipe("the cat")[0]["score"] == pytest.approx(ours["probability"], abs=1e-5)
-
-
 def test_a_classifier_fine_tuned_with_defaults_opens_in_stock_transformers(tmp_path):
     write_csv(tmp_path / "rows.csv", dataset(200))
     settings = config(dataset=[str(tmp_path / "rows.csv")], objective="masked")
@@ -162,9 +151,7 @@ def test_the_test_metric_is_measured_again_through_the_export(long, tmp_path):
     if long == "truncate":  # windows have no counterpart there, so that the metric may differ
         assert measured["export"] == measured["run"]
         assert compared == "accuracy on 10 rows of the test part of rows.csv"
-    (result,) = ModelCard.load(tmp_path / "out" / "README.md").data.eval_results
-    assert result.metric_value == pytest.approx(measured["export"]["value"], abs=1e-4)
-    assert result.dataset_split == "test"
+    assert f"{measured['export']['value']:.1%}" in (tmp_path / "out" / "README.md").read_text()
 
 
 def test_where_no_test_part_is_left_the_export_says_so(tmp_path):
@@ -186,12 +173,11 @@ def test_what_transformers_cannot_hold_is_for_onnx(name, int8, message, tmp_path
     assert "--to onnx" in error.value.fix
 
 
-def test_a_network_that_is_not_the_runs_is_noticed(tmp_path, monkeypatch):
-    wrong = replace(huggingface_export.FORMS[0], more={"rms_norm_eps": 1.0})
-    monkeypatch.setattr(huggingface_export, "FORMS", [wrong])
-    run = make_run(tmp_path / "run")
-    with pytest.raises(HeadstartError, match="does not compute what the run computes"):
+def test_a_head_that_transformers_lacks_is_noticed_by_the_comparison(tmp_path):
+    run = make_run(tmp_path / "run", "small", "masked", "tagging", head="own")
+    with pytest.raises(HeadstartError, match="does not compute what the run computes") as error:
         export_run(run, "huggingface", tmp_path / "out")
+    assert "--to onnx" in error.value.fix
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 

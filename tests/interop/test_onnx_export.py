@@ -32,7 +32,7 @@ pytest.importorskip("onnx")
 
 pytest.importorskip("onnxscript")
 from headstart.interop.onnx_export import make_graph, quantize  # noqa: E402
-from headstart.interop.onnx_run import OnnxRun, open_export, open_session  # noqa: E402
+from headstart.interop.onnx_run import open_export, open_session  # noqa: E402
 
 TINY = {"vocab_size": 100, "width": 16, "layers": 2, "heads": 2, "feed_forward_width": 32}
 HEADS = {
@@ -57,12 +57,6 @@ def strong(model, seed=0):
 def inputs_of(model):
     types = model.base.config.token_types > 1
     return ["input_ids", "attention_mask", *["token_type_ids"][: int(types)]]
-
-
-def session(model, tmp_path, *, int8=False):
-    graph = make_graph(model, inputs_of(model), length=64)
-    graph = quantize(graph) if int8 else graph
-    return open_session(graph.SerializeToString(), threads=1, where=tmp_path)
 
 
 def outputs(model, opened, tokens, real, kinds=None):
@@ -103,21 +97,27 @@ CASES = [
 @pytest.mark.parametrize(("name", "objective", "head"), CASES)
 def test_a_graph_computes_what_the_network_computes(name, objective, head, tmp_path):
     model = strong(build_model(preset(name, objective=objective, **TINY).base, HEADS[head]))
-    opened = session(model, tmp_path)
+    graph = make_graph(model, inputs_of(model), length=64)
+    opened = open_session(graph.SerializeToString(), threads=1, where=tmp_path)
     for tokens, real in shapes():
         kinds = None if model.base.token_types is None else (tokens > 50).long()
         ours, theirs = outputs(model, opened, tokens, real, kinds)
         np.testing.assert_allclose(theirs, ours, atol=1e-4, rtol=1e-4)
 
 
-def test_in_8_bits_an_answer_does_not_depend_on_its_neighbours(tmp_path):
-    model = strong(build_model(preset("small", **TINY).base, HEADS["mean+max"]))
-    opened = session(model, tmp_path, int8=True)
-    tokens = torch.randint(100, (16, 20), generator=torch.Generator().manual_seed(2)).numpy()
-    together = opened.run(None, {"input_ids": tokens, "attention_mask": np.ones_like(tokens)})[0]
+def test_8_bit_weights_are_small_close_and_do_not_depend_on_their_batch(tmp_path):
+    sizes = {**TINY, "vocab_size": 2_000, "width": 64, "feed_forward_width": 128}
+    model = build_model(preset("small", **sizes).base, HEADS["mean+max"]).eval()
+    whole = make_graph(model, inputs_of(model), length=64)
+    small = quantize(whole).SerializeToString()
+    assert len(small) < 0.5 * whole.ByteSize()
+    opened = open_session(small, threads=1, where=tmp_path)
+    tokens = torch.randint(100, (16, 20), generator=torch.Generator().manual_seed(2))
+    ours, together = outputs(model, opened, tokens, torch.ones_like(tokens))
+    assert np.abs(together - ours).max() < 0.1 * np.abs(ours).max()
     for row in range(len(tokens)):
         one = tokens[row : row + 1]
-        alone = opened.run(None, {"input_ids": one, "attention_mask": np.ones_like(one)})[0]
+        alone = outputs(model, opened, one, torch.ones_like(one))[1]
         np.testing.assert_allclose(together[row : row + 1], alone, atol=1e-5)
 
 
@@ -156,53 +156,11 @@ def test_an_export_is_checked_over_batches_lengths_paddings_and_windows(exported
     card = ModelCard.load(out / "README.md")
     assert card.data.library_name == "onnx"
     assert "padded on the left" in card.text
-
-
-def test_the_test_metric_is_measured_again(exported):
-    out, found = exported
     (note,) = [note for note in found["notes"] if "accuracy" in note]
-    assert "difference +0.00 points" in note
+    assert "difference +0.00% points" in note
     assert found["measured"]["export"] == found["measured"]["run"]
     assert "accuracy on" in found["comparisons"][-1]["inputs"]
-    card = ModelCard.load(out / "README.md")
     assert "rows of the test part of rows.csv |" in card.text
-    (result,) = card.data.eval_results
-    assert (result.dataset_name, result.dataset_split) == ("rows.csv", "test")
-    assert result.metric_value == pytest.approx(found["measured"]["export"]["value"], abs=1e-4)
-
-
-def test_a_test_metric_that_differs_leaves_nothing_behind(classifier, tmp_path, monkeypatch):
-    monkeypatch.setattr(OnnxRun, "outputs", lambda self, examples, **more: wrong_way(examples))
-    with pytest.raises(HeadstartError, match="accuracy on"):
-        export_run(classifier, "onnx", tmp_path / "out")
-    assert not list(tmp_path.iterdir())
-
-
-def wrong_way(examples):
-    """One class for every text."""
-    return [np.array([9.0, 0.0], dtype=np.float32)] * len(examples)
-
-
-def test_other_texts_can_measure_an_export_and_must_be_readable(classifier, tmp_path, headstart):
-    other = write_csv(tmp_path / "other.csv", dataset(30, seed=9, sentences=3))
-    words = ("export", classifier, "--to", "onnx", "--out", tmp_path / "out")
-    found = headstart(*words, "--test", other)
-    assert "accuracy on 30 rows of other.csv" in " ".join(found.stdout.split())
-    missing = headstart(*words[:-1], tmp_path / "none", "--test", tmp_path / "missing.csv")
-    assert missing.returncode == 2
-    assert not (tmp_path / "none").exists()
-
-
-def test_8_bit_weights_are_a_quarter_as_large_and_stay_close(tmp_path):
-    sizes = {**TINY, "vocab_size": 2_000, "width": 64, "feed_forward_width": 128}
-    model = build_model(preset("small", **sizes).base, HEADS["mean+max"]).eval()
-    whole = make_graph(model, inputs_of(model), length=64)
-    small = quantize(whole).SerializeToString()
-    assert len(small) < 0.5 * whole.ByteSize()
-    opened = open_session(small, threads=1, where=tmp_path)
-    for tokens, real in shapes():
-        ours, theirs = outputs(model, opened, tokens, real)
-        assert np.abs(theirs - ours).max() < 0.1 * np.abs(ours).max()
 
 
 def test_a_run_with_8_bit_weights_names_their_difference(classifier, tmp_path):
@@ -241,8 +199,7 @@ def test_a_base_is_exported_as_an_embedder(kind, tmp_path):
     ours, theirs = HeadstartEmbedder(base).fit(), HeadstartEmbedder(out).fit()
     vectors = theirs.transform(texts)
     np.testing.assert_allclose(vectors, ours.transform(texts), atol=1e-4)
-    for text, vector in zip(texts, vectors, strict=True):  # in any batch the same
-        assert np.array_equal(theirs.transform([text])[0], vector)
+    assert np.array_equal(theirs.transform(texts[:1])[0], vectors[0])  # in any batch the same
     assert np.array_equal(pickle.loads(pickle.dumps(theirs)).transform(texts), vectors)
     assert "feature-extraction" in (out / "README.md").read_text()
     with pytest.raises(HeadstartError, match="no task"):
@@ -254,15 +211,8 @@ def test_an_embedder_of_an_export_needs_an_exported_base_and_no_settings(exporte
         HeadstartEmbedder(exported[0]).fit()
 
 
-def test_weights_above_two_gigabytes_are_refused(classifier, tmp_path, monkeypatch):
-    monkeypatch.setattr("headstart.interop.onnx_export.MOST_BYTES", 1_000)
-    with pytest.raises(HeadstartError, match="one ONNX file holds 2"):
-        export_run(classifier, "onnx", tmp_path / "out")
-
-
-@pytest.mark.parametrize("package", ["onnx", "onnxscript"])
-def test_a_missing_package_is_named_with_its_command(package, classifier, tmp_path, monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == package else 1)
+def test_a_missing_package_is_named_with_its_command(classifier, tmp_path, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "onnx" else 1)
     with pytest.raises(HeadstartError, match="is not installed") as error:
         export_run(classifier, "onnx", tmp_path / "out")
     assert "headstart[onnx]" in str(error.value.fix)
@@ -300,6 +250,7 @@ def test_the_commands_take_an_export_for_a_run(
     results = [headstart_json("predict", one, "the cat runs") for one in (classifier, exported[0])]
     labels = [found["predictions"][0]["label"] for found in results]
     assert labels[0] == labels[1]
+    assert HeadstartClassifier.from_run(exported[0]).predict(["the cat runs"]) == labels[:1]
     both = [headstart_json("evaluate", one, rows) for one in (classifier, exported[0])]
     for name in ("rows", "seen_rows", "accuracy", "confusion"):
         assert both[0][name] == both[1][name]
@@ -357,17 +308,6 @@ def test_a_model_of_transformers_has_a_graph_too(kind, tmp_path):
     texts = ["the cat sat", "le café était fermé"]
     ours, there = load(tmp_path / "out"), NetworkRun.open(f"hf:{theirs}")
     assert (ours.predict_proba(texts).argmax(1) == there.predict_proba(texts).argmax(1)).all()
-
-
-def test_an_export_is_an_estimator_that_can_be_pickled(exported, classifier):
-    arm = HeadstartClassifier.from_run(exported[0])
-    texts = ["the cat sleeps", "the judge reads the law"]
-    expected = [
-        list(one["probabilities"].values()) for one in NetworkRun.open(classifier).predict(texts)
-    ]
-    np.testing.assert_allclose(arm.predict_proba(texts), expected, atol=1e-5)
-    copy = pickle.loads(pickle.dumps(arm))
-    assert np.array_equal(copy.predict_proba(texts), arm.predict_proba(texts))
 
 
 def test_a_graph_that_onnxruntime_cannot_open_is_one_message(exported, tmp_path):

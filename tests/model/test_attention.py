@@ -41,21 +41,6 @@ def test_new_tokens_of_a_cache_see_the_earlier_ones(dtype):
     torch.testing.assert_close(new, whole[:, :, 5:])
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("shape", [(0, 2, 9, 8), (2, 2, 0, 8)])
-def test_an_empty_batch_or_text_has_an_empty_result(shape, dtype):
-    assert attend(*[torch.zeros(shape, dtype=dtype)] * 3, causal=True).shape == shape
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_dropout_drops_attention_weights(dtype):
-    query, key, value = heads(dtype)
-    torch.manual_seed(0)
-    plain = attend(query, key, value)
-    assert not torch.allclose(plain, attend(query, key, value, dropout=0.5))
-    torch.testing.assert_close(plain, attend(query, key, value, dropout=0.0))
-
-
 def test_long_texts_in_bf16_use_the_fused_kernel_and_agree():
     query, key, value = torch.randn(3, 1, 1, 600, 8, generator=torch.Generator().manual_seed(0))
     exact = F.scaled_dot_product_attention(query, key, value, is_causal=True)

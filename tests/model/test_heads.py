@@ -70,11 +70,6 @@ def test_each_head_answers_in_its_shape(head, shape):
     assert build_model(tiny("small").base.config, head)(tokens(2, 5)).shape == shape
 
 
-def test_a_tied_output_layer_is_the_embedding_itself():
-    model = tiny("small", head="language_modeling")
-    assert model.head.output.weight is model.base.embedding.weight
-
-
 def test_a_span_never_starts_in_the_padding():
     model = build_model(tiny("small").base.config, SpansConfig())
     scores = model(tokens(1, 4), torch.tensor([[1, 1, 0, 0]]))

@@ -40,16 +40,6 @@ def test_left_padding_does_not_move_a_text():
     assert positions[0, 2:].tolist() == [0, 1]
 
 
-def test_a_causal_batch_padded_on_the_right_needs_no_mask():
-    assert attention_layout(torch.tensor([[1, 1, 0], [1, 1, 1]]), causal=True) == (None, None)
-
-
-def test_a_bidirectional_batch_padded_on_the_right_needs_a_mask_but_no_positions():
-    mask, positions = attention_layout(torch.tensor([[1, 1, 0]]), causal=False)
-    assert mask is not None
-    assert positions is None
-
-
 def test_a_boolean_mask_of_real_tokens_is_understood():
     mask, _ = attention_layout(torch.tensor([[False, True, True]]), causal=False)
     assert mask[0, 0, 1].tolist() == [False, True, True]

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headstart.model.sampled_softmax import (
-    SampledClasses,
     SoftmaxSampler,
     SoftmaxTargets,
     softmax_loss,
@@ -70,22 +69,6 @@ def test_over_many_draws_the_estimated_normalizer_has_the_exact_mean():
     assert bool(((estimates.mean(0) - scores.exp().sum(1)).abs() < 4.5 * error).all())
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("drawn", "tolerance"), [(10, 0.25), (30, 0.12), (120, 0.03)])
-def test_the_mean_gradient_approaches_the_exact_one_with_more_draws(drawn, tolerance):
-    # The logarithm of an unbiased normalizer is biased by its variance, which falls with `drawn`;
-    # the tolerances are about twice the errors that were seen, relative to the gradient's norm.
-    _, exact = loss_and_gradients(None)
-    draw, steps = sampler(drawn=drawn), 300
-    total = [torch.zeros_like(gradient) for gradient in exact]
-    for step in range(steps):
-        _, gradients = loss_and_gradients(draw.draw(layer()[3], step))
-        for sum_, gradient in zip(total, gradients, strict=True):
-            sum_ += gradient
-    for sum_, gradient in zip(total, exact, strict=True):
-        assert (sum_ / steps - gradient).norm() / gradient.norm() < tolerance
-
-
 @given(
     st.lists(st.integers(0, VOCABULARY - 1), min_size=1, max_size=40),
     st.integers(0, 30),
@@ -104,16 +87,6 @@ def test_no_target_is_missing_and_every_token_counts_once(asked, frequent, drawn
         assert (correction == 0) if certain else (correction > 0)
 
 
-def test_sampled_classes_are_a_pure_function_of_seed_step_and_targets():
-    targets = layer()[3]
-    one, again = sampler().draw(targets, 7), sampler().draw(targets, 7)
-    assert torch.equal(one.ids, again.ids)
-    assert torch.equal(one.correction, again.correction)
-    other_step, other_seed = sampler().draw(targets, 8), sampler(seed=1).draw(targets, 7)
-    assert one.ids.tolist() != other_step.ids.tolist()
-    assert one.ids.tolist() != other_seed.ids.tolist()
-
-
 def test_the_gradients_of_weight_and_bias_are_sparse():
     hidden, weight, bias, targets = layer()
     sampled = sampler().draw(targets, 0)
@@ -123,8 +96,3 @@ def test_the_gradients_of_weight_and_bias_are_sparse():
     for gradient in (weight.grad, bias.grad):
         assert gradient.is_sparse
         assert gradient.coalesce().indices()[0].tolist() == sampled.ids.tolist()
-
-
-def test_sampled_classes_move_to_a_device_together():
-    moved = SampledClasses(torch.tensor([1, 2]), torch.zeros(2)).to(torch.device("meta"))
-    assert moved.ids.device.type == moved.correction.device.type == "meta"

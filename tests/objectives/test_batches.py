@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from headstart.data.batches import TokenSource
-from headstart.data.token_store import store_corpus
+from headstart.data.batches import TokenSource, store_corpus
 from headstart.data.tokenizers import train_tokenizer
 from headstart.model.model import build_model
 from headstart.objectives import OBJECTIVES

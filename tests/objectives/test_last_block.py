@@ -1,7 +1,5 @@
 """Where few tokens are asked for, the last block works for these alone: the loss is the same."""
 
-from dataclasses import replace
-
 import pytest
 import torch
 from hypothesis import given
@@ -33,18 +31,10 @@ def segments(kind):
     return whole
 
 
-NETWORKS = {
-    "both sides": {},
-    "the past": {"objective": "causal"},
-}
-
-
-def results(objective, kind, network="both sides"):
+def results(objective, kind, network):
     """The loss, the scores of the second question, and the gradient of every weight."""
-    more = dict(NETWORKS[network])
-    chosen = preset("small", objective=more.pop("objective", "masked"), vocab_size=PIECES, **SIZES)
-    base = replace(chosen.base, **more)
-    model = build_model(base, OBJECTIVES[objective](mask_share=0.3).head(chosen))
+    chosen = preset("small", objective=network, vocab_size=PIECES, **SIZES)
+    model = build_model(chosen.base, OBJECTIVES[objective].head(chosen))
     places = torch.tensor([5, 8, 20, 23, 25, 44])
     pieces, answers = model(
         tokens(), segments(kind), None, SoftmaxTargets(places, tokens().flatten()[places])
@@ -55,60 +45,32 @@ def results(objective, kind, network="both sides"):
     return [pieces.detach(), answers.detach(), *gradients]
 
 
-def assert_the_same(found, expected):
-    for one, other in zip(found, expected, strict=True):
+@pytest.mark.parametrize(
+    ("objective", "kind", "network"),
+    [
+        ("masked", "full", "masked"),
+        ("masked", "packed", "masked"),
+        ("masked+next-sentence", "padded", "masked"),
+        ("masked+next-sentence", "padded on the left", "masked"),
+        ("masked", "padded", "causal"),
+    ],
+)
+def test_loss_and_gradients_are_those_of_all_tokens(objective, kind, network, monkeypatch):
+    few = results(objective, kind, network)
+    monkeypatch.setattr(model_module, "MOST_READ", 0.0)
+    for one, other in zip(few, results(objective, kind, network), strict=True):
         torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
 
 
-@pytest.mark.parametrize("objective", ["masked", "masked+next-sentence"])
-@pytest.mark.parametrize("kind", ["full", "padded", "padded on the left", "packed"])
-def test_loss_and_gradients_are_those_of_all_tokens(objective, kind, monkeypatch):
-    few = results(objective, kind)
-    monkeypatch.setattr(model_module, "MOST_READ", 0.0)
-    assert_the_same(few, results(objective, kind))
-
-
-@pytest.mark.parametrize("network", list(NETWORKS)[1:])
-def test_so_they_are_in_other_networks(network, monkeypatch):
-    few = results("masked", "padded", network)
-    monkeypatch.setattr(model_module, "MOST_READ", 0.0)
-    assert_the_same(few, results("masked", "padded", network))
-
-
-def test_a_row_with_many_targets_lets_the_last_block_work_for_all():
-    model, seen = counted_model()
-    places = torch.arange(10)
-    model(tokens(), None, None, SoftmaxTargets(places, tokens().flatten()[places]))
-    assert seen == [(ROWS, LENGTH), (ROWS, LENGTH)]
-
-
-@pytest.mark.parametrize("order", [1, -1])
-def test_targets_in_any_order_find_their_hidden_states(order):
-    model, _ = counted_model()
-    at = torch.arange(8) + torch.arange(ROWS).unsqueeze(1) * LENGTH  # (rows, 8): as many as read
-    at = at.T.flatten() if order > 0 else at.flatten().flip(0)
-    pieces = tokens().flatten()
-    found = model(tokens(), None, None, SoftmaxTargets(at, pieces[at])).tokens
-    in_rows = at.sort().values
-    expected = model(tokens(), None, None, SoftmaxTargets(in_rows, pieces[in_rows])).tokens
-    torch.testing.assert_close(found, expected)
-
-
-def counted_model():
-    """A model, and the rows and tokens that its blocks' feed-forward networks have worked for."""
+@pytest.mark.parametrize(("few", "computed"), [(True, 8), (False, LENGTH)])
+def test_the_last_block_computes_only_what_is_asked_for(few, computed):
     chosen = preset("small", objective="masked", vocab_size=PIECES, **SIZES)
-    model = build_model(chosen.base, chosen.language_modeling)
-    seen = []
+    model, seen = build_model(chosen.base, chosen.language_modeling), []
     for block in model.base.blocks:
         block.feed_forward.register_forward_hook(lambda _, x, out: seen.append(out.shape[:2]))
-    return model, seen
-
-
-def test_the_last_block_computes_only_what_is_asked_for():
-    model, seen = counted_model()
-    places = torch.tensor([5, 8, 20, 23, 25, 44])
+    places = torch.tensor([5, 8, 20, 23, 25, 44]) if few else torch.arange(10)
     model(tokens(), None, None, SoftmaxTargets(places, tokens().flatten()[places]))
-    assert seen == [(ROWS, LENGTH), (ROWS, 8)]
+    assert seen == [(ROWS, LENGTH), (ROWS, computed)]
 
 
 @given(st.lists(st.integers(0, ROWS * LENGTH - 1), unique=True), st.booleans())

@@ -13,6 +13,7 @@ from headstart.model.model import build_model
 from headstart.model.presets import preset
 from headstart.run import NetworkRun
 from headstart.serve.app import create_app
+from headstart.serve.model import open_model
 from headstart.serve.server import make_config
 from headstart.serve.settings import ServeConfig, bind
 from headstart.tasks import find_task
@@ -43,7 +44,7 @@ def save_random_run(folder, task="classification", seed=0, labels=None):
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.2 * torch.randn(parameter.shape, generator=generator))
-    NetworkRun(folder, model.eval(), tokenizer, kind, 128, "truncate").save(folder)
+    NetworkRun(folder, model.eval(), tokenizer, 128, "truncate", task=kind).save(folder)
     return folder
 
 
@@ -55,7 +56,7 @@ def client_of(app):
 @contextlib.contextmanager
 def served(folder, **settings):
     """A client of the run's routes."""
-    with client_of(create_app(folder, ServeConfig(**settings))) as client:
+    with client_of(create_app(open_model(folder), ServeConfig(**settings))) as client:
         yield client
 
 
@@ -64,7 +65,7 @@ def listening(folder, **settings):
     """A server with a real socket, in a thread: its port and itself."""
     config = ServeConfig(**settings)
     socket = bind("127.0.0.1", 0)
-    server = uvicorn.Server(make_config(create_app(folder, config), config))
+    server = uvicorn.Server(make_config(create_app(open_model(folder), config), config))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]})
     thread.start()
     try:
@@ -76,9 +77,7 @@ def listening(folder, **settings):
 
 
 class FakeModel:
-    """Replies with the text in capitals, as slowly as `gate` says, and records its batches."""
-
-    name, task, fields = "fake", "fake", ("text",)
+    """Predicts with the text in capitals, as slowly as `gate` says, and records its batches."""
 
     def __init__(self):
         self.gate = threading.Event()
@@ -86,7 +85,6 @@ class FakeModel:
         self.started = threading.Event()
         self.busy = 0
         self.batches = []
-        self.run = self
 
     def predict(self, rows):
         self.started.set()

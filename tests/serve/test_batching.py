@@ -6,14 +6,13 @@ import pytest
 
 from headstart.errors import HeadstartError
 from headstart.serve.batching import BATCH_CHARACTERS, BatchQueue
-from headstart.serve.metrics import Metrics
 from tests.serve.served import FakeModel, until
 
 
 def run(scenario, **settings):
     """Run a scenario with a queue and a fake model."""
     model = FakeModel()
-    queue = BatchQueue(model, Metrics(), **{"limit": 100, "threads": 1, **settings})
+    queue = BatchQueue(model.predict, **{"limit": 100, "threads": 1, **settings})
 
     async def whole():
         try:
@@ -47,15 +46,6 @@ def test_predictions_come_in_the_order_of_the_rows():
         return await queue.submit(["b" * 300, "a", "c" * 40])
 
     assert run(scenario) == ["B" * 300, "A", "C" * 40]
-
-
-def test_an_idle_model_takes_a_text_at_once_and_alone():
-    async def scenario(queue, model):
-        for text in "abc":
-            await queue.submit([text])
-        return model.batches
-
-    assert run(scenario) == [["a"], ["b"], ["c"]]
 
 
 def test_what_waits_is_batched_by_length_and_the_oldest_goes_first():
@@ -95,17 +85,6 @@ def test_a_full_queue_rejects_a_text_and_a_list_alike_and_takes_both_later():
         return await queue.submit(["d", "e"])
 
     assert run(scenario, limit=3) == ["D", "E"]
-
-
-def test_a_list_that_fits_only_in_part_is_rejected_as_a_whole():
-    async def scenario(queue, model):
-        tasks = await queued(queue, model, "a", "b")
-        assert await code_of(queue.submit(["c", "d"])) == "busy"
-        model.gate.set()
-        await asyncio.gather(*tasks)
-        return model.batches
-
-    assert "c" not in [text for batch in run(scenario, limit=3) for text in batch]
 
 
 def test_a_request_that_is_given_up_costs_nothing():

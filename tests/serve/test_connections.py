@@ -1,17 +1,15 @@
-"""Connections of all manners on a real socket: slow, silent, too many; a newer run."""
+"""Connections of all manners on a real socket: slow, silent, too many."""
 
-import asyncio
 import json
 import socket
 import time
 
 import pytest
 
-from headstart.serve import app as app_module
+from headstart.serve import http as http_module
 from headstart.serve import server as server_module
-from headstart.serve.app import create_app, request_form
-from headstart.serve.settings import ServeConfig, bind
-from tests.serve.served import listening, save_random_run, until
+from headstart.serve.settings import bind
+from tests.serve.served import listening
 
 
 def head(length, path="/predict"):
@@ -31,7 +29,7 @@ BODY = b'{"inputs": "the old cat"}'
 def running(classifier):
     """A server that is patient for a second only."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(app_module, "READ_SECONDS", 1.0)
+        patch.setattr(http_module, "READ_SECONDS", 1.0)
         patch.setattr(server_module, "READ_SECONDS", 1.0)
         with listening(classifier) as (port, server):
             yield port, server
@@ -82,12 +80,6 @@ def test_answers_are_not_held_back_to_fill_a_packet():
         assert found.proto == socket.IPPROTO_TCP
 
 
-def test_what_is_no_http_is_400(running):
-    with connected(running[0]) as client:
-        client.sendall(b"\x16\x03\x01 hello\r\n\r\n")
-        assert received(client).startswith(b"HTTP/1.1 400")
-
-
 def test_past_the_limit_of_connections_a_request_is_503(classifier, monkeypatch):
     monkeypatch.setattr(server_module, "_connection_limit", lambda: 2)
     with listening(classifier) as (port, _), connected(port) as first:
@@ -107,51 +99,6 @@ def test_hugging_faces_own_client_is_understood(running):
     client = InferenceClient(model=f"http://127.0.0.1:{running[0]}/models/animals", token="none")
     found = client.text_classification("the old cat", top_k=2)
     assert {one.label for one in found} == {"animal", "person"}
-
-
-def test_a_newer_run_is_taken_without_a_gap_and_a_broken_one_is_rejected(tmp_path, caplog):
-    folder = save_random_run(tmp_path / "run", labels=("old", "older"))
-    save_random_run(tmp_path / "next", seed=1, labels=("new", "newer"))
-    save_random_run(tmp_path / "other", "tagging")
-    service = create_app(folder, ServeConfig(deadline=3)).state.service
-    form = request_form("classification", 10)
-    weights = (folder / "model.safetensors").read_bytes()
-
-    async def scenario():
-        wrong, labels, stop = [], set(), False
-
-        async def ask():
-            while not stop:
-                reply = await service.answer(form(inputs="the old cat"))
-                found = {one["label"] for one in reply}
-                if found not in ({"old", "older"}, {"new", "newer"}):
-                    wrong.append(found)
-                labels.update(found)
-                await asyncio.sleep(0.001)
-
-        async def reload(other=None):
-            for path in () if other is None else other.iterdir():
-                path.replace(folder / path.name)
-            await asyncio.to_thread(service.reload)
-
-        asking = asyncio.create_task(ask())
-        (folder / "model.safetensors").write_bytes(b"broken")
-        await reload()
-        assert service.model.run.labels == ("old", "older")
-        (folder / "model.safetensors").write_bytes(weights)
-        await reload(tmp_path / "next")
-        await until(lambda: "new" in labels)
-        await reload(tmp_path / "other")
-        assert service.model.run.labels == ("new", "newer")
-        stop = True
-        await asking
-        service.queue.close()
-        return wrong, labels
-
-    wrong, labels = asyncio.run(scenario())
-    assert wrong == []
-    assert labels == {"old", "older", "new", "newer"}
-    assert caplog.text.count("the old one stays") == 2
 
 
 def test_a_stop_answers_everything_that_was_accepted(classifier):

@@ -1,16 +1,14 @@
-"""The OpenAPI document, requests made up from it, and bodies made up from nothing."""
-
-import json
+"""The OpenAPI document, and requests made up from it."""
 
 import pytest
 
 from headstart.serve.app import create_app
+from headstart.serve.model import open_model
 from headstart.serve.settings import ServeConfig
 from tests.serve.served import ADDRESS
 
 schemathesis = pytest.importorskip("schemathesis")
 from hypothesis import HealthCheck, given, settings  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
 from schemathesis.checks import not_a_server_error  # noqa: E402
 from schemathesis.specs.openapi.checks import (  # noqa: E402
     content_type_conformance,
@@ -35,16 +33,10 @@ def test_the_document_describes_every_route_and_its_refusals(client):
     assert body["schema"]["$ref"].rpartition("/")[2] in document["components"]["schemas"]
 
 
-def test_the_document_asks_for_the_token_where_there_is_one(classifier, monkeypatch):
-    monkeypatch.setenv("HEADSTART_TOKEN", "s3cret")
-    document = create_app(classifier, ServeConfig()).openapi()
-    assert document["paths"]["/predict"]["post"]["security"] == [{"HTTPBearer": []}]
-
-
 @pytest.fixture(scope="module")
 def app(classifier):
     """The routes and a running queue, as the server has them."""
-    routes = create_app(classifier, ServeConfig(max_bytes=100_000))
+    routes = create_app(open_model(classifier), ServeConfig(max_bytes=100_000))
 
     async def without_lifespan(scope, receive, send):
         if scope["type"] != "lifespan":  # it would be started with every request
@@ -57,7 +49,7 @@ def app(classifier):
             await send({"type": f"lifespan.{phase}.complete"})
 
     yield without_lifespan
-    routes.state.service.queue.close()
+    routes.state.queue.close()
 
 
 def test_requests_made_up_from_the_document_have_no_server_error(app):
@@ -87,20 +79,3 @@ def ask(operation, mode):
         case.call_and_validate(checks=CHECKS)
 
     one()
-
-
-WORDS = st.sampled_from(["inputs", "parameters", "text", "top_k", "explain", "name", "data"])
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | WORDS,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(WORDS | st.text(max_size=5), inner),
-    max_leaves=12,
-)
-
-
-@settings(max_examples=60, suppress_health_check=list(HealthCheck), database=None)
-@given(content=VALUES, path=st.sampled_from(["/predict", "/models/animals"]))
-def test_any_json_is_answered_or_refused_in_json(client, content, path):
-    body = json.dumps(content if not isinstance(content, str) else {"inputs": content})
-    reply = client.post(path, content=body, headers={"Content-Type": "application/json"})
-    assert reply.status_code in (200, 400, 422), body
-    reply.json()

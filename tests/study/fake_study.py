@@ -204,15 +204,7 @@ def _pretraining(objective: str, tokens: int) -> dict[str, Any]:
                 "bits_per_byte": held_out / 3.9 if measured else None,
             }
         )
-    samples = [
-        {"prompt": "the film was", "text": "the film was a little too long but the acting is"},
-        {"prompt": "i would not", "text": "i would not recommend this to anyone who has seen"},
-    ]
-    if objective == "masked":
-        samples = [
-            {"prompt": "a very [MASK] film", "text": "a very [MASK] film → good · bad · funny"}
-        ]
-    return {"objective": objective, "points": points, "samples": samples}
+    return {"objective": objective, "points": points}
 
 
 if __name__ == "__main__":

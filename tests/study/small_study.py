@@ -46,6 +46,6 @@ def results_of(study, arm, **wanted):
     return [
         one
         for job, one in study.results.items()
-        if job.arm == arm and not job.select
+        if job.arm == arm
         if all(getattr(job, name) == value for name, value in wanted.items())
     ]

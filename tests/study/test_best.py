@@ -10,7 +10,7 @@ import headstart
 from headstart.config import FinetuneConfig
 from headstart.run import Run, evaluation_rows
 from headstart.study import study as driver
-from headstart.study.record import measure, save_best
+from headstart.study.study import measure, save_best
 from tests.study.small_study import results_of, small_study
 
 ARMS = ["tfidf", "nb", "cooc-lr", "scratch", "pretrained", "stack"]
@@ -27,12 +27,6 @@ def trained(tmp_path_factory):
         return small_study(folder, arms=["trivial", *ARMS], labels=["60"], tokens=2 * 2048)
 
 
-def choose(study, results, folder):
-    """Let `best/` be chosen in a copy of the study's folder."""
-    shutil.copytree(study.folder / "runs", folder / "runs")
-    return save_best(replace(study, folder=folder, results=results))[0]
-
-
 def with_oof(study, good):
     """The study's results, with out-of-fold predictions that are right for one arm only."""
     found = {}
@@ -40,19 +34,21 @@ def with_oof(study, good):
         labels = np.array(study.data.rows(job.labels, job.seed).train.labels)
         right = np.eye(2)[labels] * 0.8 + 0.1
         oof = right if job.arm == good else 1 - right
-        test = np.full_like(one.probabilities, 0.5)
+        test = np.full_like(one.predictions, 0.5)
         rows = np.arange(len(labels))
-        found[job] = replace(one, oof=oof, oof_rows=rows, probabilities=test)
+        found[job] = replace(one, oof=oof, oof_rows=rows, predictions=test)
     return found
 
 
 @pytest.mark.parametrize("arm", ARMS)
 def test_rows_of_the_budget_choose_and_best_predicts_as_in_the_study(trained, tmp_path, arm):
-    best = choose(trained, with_oof(trained, arm), tmp_path)
+    shutil.copytree(trained.folder / "runs", tmp_path / "runs")
+    best, saved = save_best(replace(trained, folder=tmp_path, results=with_oof(trained, arm)))
+    assert best == saved
     assert best.arm == arm
     opened = headstart.load(tmp_path / "best")
     found = opened.predict_proba(trained.data.splits.test.texts).astype(np.float32)
-    assert np.array_equal(found, trained.results[best].probabilities)
+    assert np.array_equal(found, trained.results[best].predictions)
     assert opened.summary["run"] == str(tmp_path / "best")
     assert not (tmp_path / "runs").exists()
     rows, _ = evaluation_rows(FinetuneConfig.load(opened.folder), opened.task, None)
@@ -77,7 +73,7 @@ def test_without_out_of_fold_predictions_of_one_arm_validation_compares_all(trai
     results = [one for one in trained.results.values() if one.job.seed == 0]
     none = [replace(results[0], oof=np.zeros((0, 2)), oof_rows=np.zeros(0, dtype=np.int64))]
     found = measure([*none, *results[1:]], trained.data, selection="budget")
-    losses = [one.value("validation", "loss") for one in results]
+    losses = [-one.value("validation", "accuracy") for one in results]
     assert list(found.values()) == losses
 
 
@@ -87,13 +83,6 @@ def test_an_arm_that_cannot_be_saved_leaves_best_to_another(trained, tmp_path):
     study = replace(trained, folder=tmp_path, results=results)
     best, saved = save_best(study)
     assert best.arm == "trivial"
-    assert saved.arm == Run.open(tmp_path / "best").facts()["kind"] == "tfidf"
+    assert saved.arm == Run.open(tmp_path / "best").kind == "tfidf"
     alone = replace(study, config=trained.config.replace(arms=["trivial"]))
     assert save_best(alone) == (best, None)
-
-
-def test_best_is_chosen_once(tmp_path):
-    study = small_study(tmp_path, arms=["trivial", "tfidf"], corpus=None, labels=["20"])
-    run = Run.open(study.folder / "best")
-    assert run.facts()["kind"] == "tfidf"
-    assert [job.arm for job in save_best(study)] == ["tfidf", "tfidf"]

@@ -3,7 +3,7 @@
 import pytest
 
 from headstart.config import PretrainConfig, StudyConfig
-from headstart.data import stream
+from headstart.data import sources
 from headstart.errors import HeadstartError
 from headstart.study.data import find_budgets, read_data
 from headstart.study.results import read_results
@@ -52,8 +52,8 @@ def test_corpus_texts_that_hold_rows_to_be_judged_are_dropped_and_counted(tmp_pa
 def test_the_dataset_is_read_once(tmp_path, monkeypatch):
     """A study's CSV was scanned four times."""
     config, passes = small_config(tmp_path, corpus=[]), []
-    real = stream.Lines.__iter__
-    monkeypatch.setattr(stream.Lines, "__iter__", lambda lines: passes.append(1) or real(lines))
+    real = sources.Lines.__iter__
+    monkeypatch.setattr(sources.Lines, "__iter__", lambda lines: passes.append(1) or real(lines))
     read(config)
     assert len(passes) == 1
 
@@ -71,7 +71,7 @@ def test_budgets_are_ascending_and_end_where_the_rows_do(labels, rows, budgets):
     train = dataset(rows)
     task = find_task("classification").from_rows(train)
     config = StudyConfig.create(dataset=["d"], labels=labels)
-    assert find_budgets(config, task, train, rows) == budgets
+    assert find_budgets(config, task, train) == budgets
 
 
 @pytest.mark.parametrize(
@@ -80,14 +80,6 @@ def test_budgets_are_ascending_and_end_where_the_rows_do(labels, rows, budgets):
 def test_a_budget_that_cannot_be_is_rejected(tmp_path, labels, words):
     with pytest.raises(HeadstartError, match=words):
         read(small_config(tmp_path, labels=[labels]))
-
-
-def test_too_few_rows_to_split_are_rejected_before_anything_is_written(tmp_path):
-    config = small_config(tmp_path)
-    write_csv(tmp_path / "data.csv", dataset(4))
-    with pytest.raises(HeadstartError):
-        plan_study(config, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
 
 
 def test_without_a_test_part_half_of_validation_becomes_one(tmp_path):
@@ -129,23 +121,7 @@ def test_a_base_has_the_objective_it_was_pretrained_with(tmp_path):
         StudyConfig.create(dataset=["x"], base=str(base), objectives=["causal"])
 
 
-def test_training_texts_join_the_corpus_unless_that_is_turned_off(tmp_path):
-    joined = read(small_config(tmp_path))
-    alone = read(small_config(tmp_path, task_text=False))
-    assert list(joined.corpus.task_text) == joined.splits.train.texts
-    assert not alone.corpus.task_text
-    held_out = {*joined.splits.validation.texts, *joined.splits.test.texts}
-    assert not held_out & set(joined.corpus)
-
-
 # Without a corpus, the training texts are what a study pretrains on.
-
-
-def test_without_training_texts_nothing_is_left_to_pretrain_on():
-    with pytest.raises(
-        HeadstartError, match=r"leaves no text to pretrain on.*--arms tfidf,scratch"
-    ):
-        StudyConfig.create(dataset=["d.csv"], task_text=False)
 
 
 def test_the_base_reads_no_text_that_is_to_be_judged(tmp_path):

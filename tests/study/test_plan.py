@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import asdict, replace
+from functools import partial
 
 import pytest
 
@@ -11,16 +12,14 @@ from headstart.errors import HeadstartError
 from headstart.study.plan import (
     Job,
     Plan,
-    Speed,
-    find_epochs,
     fit_plan,
-    job_seconds,
     seconds_left,
+    study_seconds,
 )
 from headstart.study.study import plan_study
 from tests.study.small_study import small_config
 
-SPEED = Speed({"": 3e-3}, {"causal": 0.1}, row_bytes=120, corpus_bytes=1_000_000)
+SPEED = {"row_seconds": {"": 3e-3}, "step_seconds": 0.1, "row_bytes": 120, "corpus_bytes": 10**6}
 PLAN = Plan(
     seeds=[0, 1, 2, 3],
     budgets=[100, 400],
@@ -33,8 +32,22 @@ PLAN = Plan(
 )
 
 
-def fitted(minutes, plan=PLAN):
-    return fit_plan(StudyConfig.create(minutes=minutes), plan, SPEED)
+def fitted(minutes):
+    config = StudyConfig.create(minutes=minutes)
+    return fit_plan(config, PLAN, partial(study_seconds, config, **SPEED))
+
+
+def test_choices_seeds_pretraining_and_budgets_give_way_in_this_order():
+    whole = fitted(None).seconds / 60
+    first, second, last = (fitted(minutes) for minutes in (0.99 * whole, 0.6 * whole, 1.2))
+    assert (first.tries, first.seeds, first.budgets) == (1, PLAN.seeds, PLAN.budgets)
+    assert len(first.cuts) == 1
+    assert 2 <= len(second.seeds) < 4
+    assert second.pretrain_steps == PLAN.pretrain_steps
+    assert (last.seeds, last.budgets) == ([0, 1], [100])
+    assert PLAN.pretrain_steps / 4 <= last.pretrain_steps
+    assert last.seconds <= 72
+    assert "no trainings with 400 labels" in last.cuts
 
 
 def test_the_precision_is_chosen_once_and_clusters_use_fp32(tmp_path, monkeypatch):
@@ -48,39 +61,11 @@ def test_the_precision_is_chosen_once_and_clusters_use_fp32(tmp_path, monkeypatc
     assert plan_study(cluster, folder).plan.precision == "fp32"
 
 
-def test_the_choice_of_settings_gives_way_first_for_all_networks():
-    plan = fitted((fitted(None).seconds - 1) / 60)
-    assert (plan.tries, plan.seeds, plan.budgets) == (1, PLAN.seeds, PLAN.budgets)
-    assert plan.cuts == ["every network takes the usual learning rate and epochs without a choice"]
-
-
-def test_seeds_give_way_next_down_to_two():
-    plan = fitted(0.6 * fitted(None).seconds / 60)
-    assert 2 <= len(plan.seeds) < 4
-    assert plan.pretrain_steps == PLAN.pretrain_steps
-
-
-def test_pretraining_and_then_budgets_give_way_but_no_training_is_cut_short():
-    plan = fitted(1.2)
-    assert plan.seeds == [0, 1]
-    assert plan.budgets == [100]
-    assert PLAN.pretrain_steps / 4 <= plan.pretrain_steps
-    assert plan.seconds <= 72
-    assert "no trainings with 400 labels" in plan.cuts
-
-
 def test_what_does_not_fit_is_an_error_with_minutes_that_do():
     with pytest.raises(HeadstartError, match="this study does not fit into") as error:
         fitted(0.1)
     minutes = float(re.search(r"--minutes (\d+)", error.value.fix)[1])
     assert fitted(minutes).seconds <= 60 * minutes
-
-
-def test_few_labels_get_many_epochs_and_many_labels_few():
-    epochs = [find_epochs(StudyConfig.create(), n) for n in (100, 400, 6400)]
-    assert epochs == sorted(epochs, reverse=True)
-    assert find_epochs(StudyConfig.create(epochs=7), 6400) == 7
-    assert find_epochs(StudyConfig.create(preset="lab"), 6400) == 15
 
 
 def test_trainings_that_are_compared_run_next_to_each_other():
@@ -93,20 +78,6 @@ def test_trainings_that_are_compared_run_next_to_each_other():
         ("pretrained", "causal"),
         ("pretrained", "masked"),
     ]
-
-
-def test_with_all_labels_each_base_has_one_selection():
-    config = StudyConfig.create(arms=["pretrained"], seeds=4, bases=2)
-    plan = replace(PLAN, all_labels=400)
-    selections = [job for job in plan.all_jobs(config) if job.select]
-    assert selections == [Job("pretrained", "causal", 400, seed, select=True) for seed in (0, 1)]
-    assert plan.needed(Job("pretrained", "causal", 400, 3), config) == selections[1:]
-    assert plan.needed(Job("pretrained", "causal", 100, 3), config) == []
-    (_, last) = (
-        job_seconds(Job("pretrained", "causal", n, 3), config, plan, SPEED) for n in (100, 400)
-    )
-    alone = job_seconds(Job("pretrained", "causal", 400, 3), config, PLAN, SPEED)
-    assert last < alone
 
 
 def test_the_time_left_comes_from_finished_jobs_of_the_same_kind():

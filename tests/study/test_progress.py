@@ -23,7 +23,7 @@ def test_a_study_writes_its_plan_its_epochs_and_its_jobs(tmp_path):
 
 def test_a_line_that_a_kill_cut_short_spoils_no_other(tmp_path):
     (tmp_path / "progress.jsonl").write_text('{"time": 1, "event": "ep')
-    file = ProgressFile(tmp_path, clock=lambda: 7.0)
+    file = ProgressFile(tmp_path)
     config = small_config(tmp_path, arms=["tfidf"], labels=["20"], seeds=1)
     file.on_plan(plan_study(config, tmp_path / "none"))
     assert [event["event"] for event in read_progress(tmp_path)] == ["plan"]

@@ -47,11 +47,6 @@ def test_a_task_without_classes_has_scores_of_its_own():
     assert results.scores("tfidf", "", 5).tolist() == [[0.5, 1.0, 0.25]] * 2
 
 
-def test_a_folder_that_is_not_a_study_is_named(tmp_path):
-    with pytest.raises(HeadstartError, match=r"study\.json is missing or damaged"):
-        read_results(tmp_path)
-
-
 def test_a_study_that_lacks_a_name_is_damaged(tmp_path):
     fake_study(tmp_path, Recipe(test_rows=20))
     about = json.loads((tmp_path / "study.json").read_text())

@@ -1,25 +1,23 @@
 """A whole study: every job once, the same rows for every arm, results and a best model."""
 
-import json
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
-from filelock import FileLock
 
-from headstart.config import PRESET_SETTINGS, FinetuneConfig
+from headstart.config import FinetuneConfig
 from headstart.errors import HeadstartError
-from headstart.run import NetworkRun, Run
+from headstart.run import NetworkRun
 from headstart.study import study as study_module
-from headstart.study.jobs import INITIAL, result_file
+from headstart.study.jobs import INITIAL, run_folder
 from headstart.study.progress import StudyCallback
 from headstart.study.results import read_results
 from headstart.study.study import finish_study, plan_study
 from headstart.training.finetune import finetune
 from tests.corpora import write_corpus
 from tests.labelled import TINY, dataset, write_csv
-from tests.study.small_study import results_of, run_config, small_config, small_study
+from tests.study.small_study import run_config, small_config, small_study
 
 ARMS = ["tfidf", "cooc-lr", "scratch", "cooc-init", "pretrained", "frozen", "stack"]
 
@@ -33,38 +31,14 @@ def finished(tmp_path_factory):
     return small_study(folder, arms=ARMS)
 
 
-class Jobs(StudyCallback):
-    """Notes which jobs are done."""
-
-    def __init__(self):
-        self.done = []
-
-    def on_job(self, job, event, epoch=None, value=None):
-        if event == "done":
-            self.done.append(job)
-
-
-def test_every_job_of_the_plan_leaves_one_file(finished):
-    assert len(finished.trainings) == 7 * 2 * 2
-    assert all(result_file(finished.folder, job).is_file() for job in finished.jobs)
-    assert len([job for job in finished.jobs if job.select]) == 4  # the networks with all labels
-
-
-def test_cooc_init_and_pretrained_differ_by_the_steps_of_pretraining_alone(finished):
-    base = finished.base_folder("causal")
-    initial, trained = NetworkRun.open(base / INITIAL), NetworkRun.open(base)
-    assert initial.tokenizer.fingerprint == trained.tokenizer.fingerprint
-    assert initial.model.base.config == trained.model.base.config
-    weights = [run.model.base.embedding.weight.detach() for run in (initial, trained)]
-    assert not np.array_equal(*weights)
-
-
 def test_the_results_have_every_training_with_the_same_test_rows(finished):
     results = read_results(finished.folder)
     assert 2 * len(results.runs) == len(finished.trainings)
     assert results.gold.tolist() == list(finished.data.splits.test.labels)
     for run in results.runs:
         assert np.allclose(results.probabilities(*run).sum(axis=2), 1, atol=1e-5)
+    values = results.values.to_pylist()
+    assert {value["epoch"] for value in values if value["split"] == "test"} == {None}
 
 
 def test_rows_have_the_numbers_of_the_users_file(finished):
@@ -74,15 +48,9 @@ def test_rows_have_the_numbers_of_the_users_file(finished):
         assert lines[row["row"] - 1] == f"{row['text']},{row['gold']}"
 
 
-def test_test_is_measured_once(finished):
-    values = read_results(finished.folder).values.to_pylist()
-    assert {value["epoch"] for value in values if value["split"] == "test"} == {None}
-
-
 def test_the_results_describe_the_study(finished):
     about = read_results(finished.folder).about
     assert about["budgets"] == finished.plan.budgets
-    assert about["pretraining"][0]["samples"]
     assert about["pretraining"][0]["points"][-1]["step"] == finished.plan.pretrain_steps
     trained = NetworkRun.open(finished.base_folder("causal")).model.base.config.vocab_size
     assert about["parameters"]["causal"]["config"]["vocab_size"] == trained
@@ -95,7 +63,7 @@ def test_the_facts_of_a_run_have_the_cost_of_all_that_it_needs(finished):
     about, last = read_results(finished.folder).about, finished.plan.budgets[-1]
     facts = {(one["arm"], one["seed"]): one for one in about["facts"] if one["labels"] == last}
     own = {(job.arm, job.seed): one.facts for job, one in finished.results.items()
-           if job.labels == last and not job.select}  # fmt: skip
+           if job.labels == last}  # fmt: skip
     spent = about["pretraining"][0]["points"][-1]["seconds"]
     for arm, needed in (("tfidf", 0.0), ("pretrained", spent)):
         assert facts[arm, 0]["seconds"] >= own[arm, 0]["seconds"] + needed
@@ -105,25 +73,9 @@ def test_the_facts_of_a_run_have_the_cost_of_all_that_it_needs(finished):
     assert stack["seconds"] > max(one["seconds"] for one in members)
 
 
-def test_the_best_model_is_ready_for_use(finished):
-    best = read_results(finished.folder).about["best"]
-    place = finished.folder / "best"
-    assert FinetuneConfig.load(place).seed == best["seed"]
-    assert Run.open(place).labels == finished.data.splits.test.label_names
-    assert json.loads((place / "summary.json").read_text())["run"] == str(place)
-    assert not (finished.folder / "runs").exists()
-
-
-def test_a_finished_study_that_is_started_again_trains_nothing(finished):
-    before = (finished.folder / "values.parquet").read_bytes()
-    jobs = Jobs()
-    run_config(finished.config, finished.folder, jobs)
-    assert jobs.done == []
-    assert (finished.folder / "values.parquet").read_bytes() == before
-
-
 def test_a_result_is_read_only_where_a_study_resumes_and_then_once(finished, tmp_path, monkeypatch):
     """Each finished training was read three times."""
+    before = (finished.folder / "values.parquet").read_bytes()
     read, real = [], study_module.read_result
     monkeypatch.setattr(
         study_module, "read_result", lambda folder, job: read.append(job) or real(folder, job)
@@ -132,17 +84,7 @@ def test_a_result_is_read_only_where_a_study_resumes_and_then_once(finished, tmp
     assert read == []
     run_config(finished.config, finished.folder)
     assert sorted(read) == sorted(finished.jobs)
-
-
-def test_a_study_goes_on_with_its_own_settings_only(finished):
-    with pytest.raises(HeadstartError, match="seeds: 2 in the run, 3 now"):
-        plan_study(finished.config.replace(seeds=3), finished.folder)
-
-
-def test_with_all_labels_an_arm_that_the_seed_does_not_change_is_trained_once(finished):
-    first, second = results_of(finished, "tfidf", labels=finished.data.all_labels)
-    assert np.array_equal(first.probabilities, second.probabilities)
-    assert first.facts == second.facts  # its seconds, too
+    assert (finished.folder / "values.parquet").read_bytes() == before
 
 
 def test_only_the_start_of_scratch_and_pretrained_differs(tmp_path):
@@ -151,12 +93,9 @@ def test_only_the_start_of_scratch_and_pretrained_differs(tmp_path):
     class Configs(StudyCallback):
         def on_job(self, job, event, epoch=None, value=None):
             if event == "done":
-                place = tmp_path / job.arm
-                shutil.unpack_archive(study.folder / "runs" / f"{job.name}.tar", place)
-                configs.append(FinetuneConfig.load(place))
+                configs.append(FinetuneConfig.load(run_folder(tmp_path / "out", job)))
 
     config = small_config(tmp_path, arms=["scratch", "pretrained"], labels=["20"], seeds=1)
-    study = plan_study(config, tmp_path / "out")
     run_config(config, tmp_path / "out", Configs())
     scratch, pretrained = configs
     same = pretrained.replace(epochs=scratch.epochs, learning_rate=scratch.learning_rate)
@@ -170,24 +109,6 @@ def test_a_study_notices_that_its_data_changed(tmp_path):
     write_csv(tmp_path / "data.csv", dataset(200, seed=5))
     with pytest.raises(HeadstartError, match="the dataset is not the one"):
         plan_study(config, tmp_path / "out")
-
-
-def test_a_study_does_not_go_on_under_other_settings_of_its_preset(tmp_path, monkeypatch):
-    config = small_config(tmp_path, arms=["tfidf"], preset="lab")
-    run_config(config, tmp_path / "out")
-    monkeypatch.setitem(PRESET_SETTINGS["lab"]["finetune"], "batch_size", 16)
-    with pytest.raises(HeadstartError, match="the preset's settings is not the one"):
-        plan_study(config, tmp_path / "out")
-
-
-def test_two_processes_do_not_share_a_study(tmp_path):
-    config = small_config(tmp_path, arms=["tfidf"])
-    (tmp_path / "out").mkdir()
-    with (
-        FileLock(tmp_path / "out" / ".lock"),
-        pytest.raises(HeadstartError, match="running already"),
-    ):
-        run_config(config, tmp_path / "out")
 
 
 def test_a_study_that_another_process_has_begun_in_the_meantime_is_rejected(tmp_path):
@@ -210,18 +131,6 @@ def test_a_study_notices_that_its_base_changed(finished, tmp_path):
         small_study(tmp_path, **settings, **sizes)
 
 
-def test_scratch_alone_takes_the_sizes_of_a_base_that_is_given(finished, tmp_path):
-    settings = {"base": str(finished.base_folder("causal")), "corpus": [], "labels": ["20"]}
-    study = small_study(tmp_path, arms=["scratch"], epochs=1, **settings, **dict.fromkeys(TINY))
-    assert len(results_of(study, "scratch")) == 2
-
-
-def test_a_kill_before_the_tokenizer_was_saved_does_not_stop_a_study(tmp_path):
-    (tmp_path / "out" / "tokenizer").mkdir(parents=True)
-    study = small_study(tmp_path, arms=["scratch"], corpus=[], labels=["20"], epochs=1)
-    assert len(results_of(study, "scratch")) == 2
-
-
 def test_the_config_of_the_best_network_gives_the_same_weights(tmp_path):
     study = small_study(tmp_path, arms=["scratch"], labels=["20"], corpus=None)
     best = study.folder / "best"
@@ -230,12 +139,3 @@ def test_the_config_of_the_best_network_gives_the_same_weights(tmp_path):
     finetune(config, tmp_path / "again")
     weights = [(folder / "model.safetensors").read_bytes() for folder in (best, tmp_path / "again")]
     assert weights[0] == weights[1]
-
-
-@pytest.mark.slow
-def test_a_job_that_fails_in_a_process_is_reported_with_its_reason(finished, tmp_path):
-    shutil.copytree(finished.base_folder("causal"), tmp_path / "out" / "bases" / "causal")
-    (tmp_path / "out" / "bases" / "causal" / "model.safetensors").write_bytes(b"damaged")
-    config = finished.config.replace(jobs=2, arms=["scratch", "pretrained"])
-    with pytest.raises(HeadstartError, match="damaged"):
-        run_config(config, tmp_path / "out")

@@ -6,16 +6,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headstart.config import FinetuneConfig
-from headstart.data.dataset import Dataset, Splits
 from headstart.errors import HeadstartError
 from headstart.model.config import POOLINGS, ClassificationConfig
 from headstart.model.model import Model, build_model, new_head
 from headstart.model.pooling import pool
 from headstart.model.presets import preset
-from headstart.tasks.classification import Classification
 from headstart.tasks.examples import Examples, TokenDropout, run_network
-from headstart.training.callbacks import Callback
 from headstart.training.finetune import finetune
 from tests.labelled import config, splits
 from tests.model.networks import tiny
@@ -107,12 +103,6 @@ def test_the_share_of_dropped_words_is_not_random(words, kept):
     assert {int(dropout(0.3).keep(ids, random(seed)).sum()) for seed in range(9)} == {kept + 2}
 
 
-def test_every_word_is_dropped_equally_often():
-    draws = [dropout(0.3).keep(np.full(10, 7), random(seed)) for seed in range(4_000)]
-    # Five standard deviations of a share that is the mean of 4,000 draws.
-    assert np.mean(draws, axis=0) == pytest.approx(0.7, abs=5 * np.sqrt(0.3 * 0.7 / 4_000))
-
-
 @given(
     lengths=st.lists(st.lists(st.integers(3, 40), min_size=1, max_size=4), min_size=1, max_size=8),
     share=st.floats(0.0, 0.9),
@@ -141,14 +131,6 @@ def test_token_types_stay_with_their_tokens():
     assert (batch.tokens % 2 == batch.token_types).all()
 
 
-@pytest.mark.parametrize(("given", "short", "long"), [(None, None, 0.35), (0.1, 0.1, 0.1)])
-def test_by_default_only_long_texts_lose_tokens(given, short, long):
-    made = FinetuneConfig.create(dataset=["rotten-tomatoes"], token_dropout=given)
-    assert (made.token_dropout, made.long_token_dropout) == (short, long)
-    with pytest.raises(HeadstartError, match="token_dropout is 1"):
-        FinetuneConfig.create(dataset=["rotten-tomatoes"], token_dropout=1.0)
-
-
 # Padding
 
 
@@ -170,42 +152,13 @@ def test_padding_changes_no_score(objective):
     torch.testing.assert_close(*scores, atol=1e-5, rtol=1e-5)
 
 
-class Lengths(Callback):
-    """Collects how long the rows of the training batches are."""
-
-    def on_start(self, run, step):
-        self.seen = []
-        run.model.base.register_forward_pre_hook(self.see)
-
-    def see(self, base, inputs):
-        if base.training:
-            self.seen.append(inputs[0].shape[1])
-
-
-@pytest.mark.parametrize(("precision", "shortest"), [("fp32", 3), ("bf16", 8)])
-def test_fine_tuning_pads_to_lengths_that_come_again_in_bf16_alone(precision, shortest):
-    rows = Dataset("made up", ["a b", "c", "a"] * 4 + ["a b " * 40] * 4, [0, 1] * 8, ("no", "yes"))
-    changes = {"precision": precision, "batch_size": 4, "epochs": 1, "head_init": "random"}
-    lengths = Lengths()
-    parts = Splits(rows, rows.pick(range(4)), None)
-    finetune(config(**changes), None, splits=parts, callbacks=[lengths])
-    assert min(lengths.seen) == shortest
-
-
 # Pooling is used or rejected, never ignored.
 
 
-@pytest.mark.parametrize("task", ["tagging", "spans"])
-def test_tasks_that_score_tokens_reject_pooling(tmp_path, task):
-    with pytest.raises(HeadstartError, match="pooling is for whole texts"):
-        finetune(config(task=task, pooling="max"), tmp_path / "run")
-    assert Classification(("a", "b")).head(preset("small"), "max").pooling == "max"
-
-
-@pytest.mark.parametrize(("objective", "used"), [("causal", "last"), ("masked", "mean")])
-def test_a_stock_head_with_another_pooling_is_rejected(tmp_path, objective, used):
+@pytest.mark.parametrize("objective", ["causal", "masked"])
+def test_a_stock_head_with_another_pooling_is_rejected(tmp_path, objective):
     settings = config(objective=objective, pooling="max", head="stock", epochs=1)
-    with pytest.raises(HeadstartError, match=f"stock head pools with {used}") as error:
+    with pytest.raises(HeadstartError, match="stock head cannot pool with max") as error:
         finetune(settings, tmp_path / "run", splits=splits())
     assert "--head stock" in error.value.fix
     assert not (tmp_path / "run" / "model.safetensors").exists()

@@ -52,15 +52,6 @@ def test_it_learns_what_lies_between_two_texts(tmp_path):
     assert effects == [("cat", 0, 0), ("the", 1, 0), ("dog", 1, 4)]
 
 
-def test_columns_are_found_or_named(tmp_path):
-    assert len(Pairs.read([str(write_pairs(tmp_path / "a.csv"))]).train.texts) > 100
-    other = str(write_pairs(tmp_path / "b.csv", columns=("links", "rechts")))
-    guessed = Pairs.read([other])
-    assert "'links' and 'rechts'" in guessed.notes[0]
-    named = Pairs.read([other], text_column="rechts", second_column="links")
-    assert named.train.texts[0][0].startswith("the ")
-
-
 def test_the_second_text_has_its_own_token_type():
     tokenizer = train_tokenizer(["a cat and a dog"], vocab_size=280)
     data = Dataset("x", [("a cat", "a dog")], [0], ("n", "y"))
@@ -79,15 +70,6 @@ def test_the_longer_text_gives_way_first(a, b, room):
         assert abs(len(first) - len(second)) <= 1
     elif len(first) < a:
         assert len(first) >= len(second) - 1
-
-
-def test_no_character_of_a_text_is_taken_for_the_border_of_a_pair(tmp_path):
-    path = tmp_path / "pairs.jsonl"
-    texts = [(f"a{n}\ufdd0b", f"c\x1e{n}") for n in range(20)]
-    records = [{"premise": a, "hypothesis": b, "label": int(b[2:]) % 2} for a, b in texts]
-    path.write_text("\n".join(map(json.dumps, records)))
-    splits = Pairs.read([str(path)])
-    assert {text for part in splits.parts().values() for text in part.texts} == set(texts)
 
 
 def test_mistakes_show_both_texts_of_a_pair():

@@ -1,15 +1,11 @@
 """Span answers: the answer comes back as it is written in the text."""
 
-import json
-
 import numpy as np
 import pytest
 
 from headstart.config import FinetuneConfig
 from headstart.data.dataset import Questions
-from headstart.data.read import read_labelled
 from headstart.data.tokenizers import train_tokenizer
-from headstart.errors import HeadstartError
 from headstart.run import NetworkRun, evaluation_rows
 from headstart.tasks.examples import TextEncoding
 from headstart.tasks.spans import Spans
@@ -60,22 +56,3 @@ def test_an_answer_that_two_windows_hold_is_one_answer():
     (found,) = task.decode(perfect(examples), examples)
     assert context[found.start : found.end] == found.text == "eight"
     assert 0.9 < found.probability <= 1
-    assert found.read == len(context.rstrip())
-
-
-def test_an_answer_that_does_not_stand_where_it_should_is_named(tmp_path):
-    asked = {"question": "?", "answers": [{"text": "cat", "answer_start": 3}]}
-    content = {"data": [{"paragraphs": [{"context": "a cat", "qas": [asked]}]}]}
-    (tmp_path / "a.json").write_text(json.dumps(content))
-    with pytest.raises(HeadstartError, match="'cat' is not at character 3") as error:
-        read_labelled(tmp_path / "a.json", (), task="spans")
-    assert "question 1" in error.value.where
-
-
-@pytest.mark.parametrize("content", ["[]", '{"data": [{"paragraphs": [{}]}]}'])
-def test_a_file_that_is_not_squads_is_said(tmp_path, content):
-    (tmp_path / "a.json").write_text(content)
-    with pytest.raises(HeadstartError) as error:
-        read_labelled(tmp_path / "a.json", (), task="spans")
-    assert error.value.where == str(tmp_path / "a.json")
-    assert error.value.fix

@@ -5,13 +5,12 @@ import pytest
 
 from headstart.config import FinetuneConfig
 from headstart.data.dataset import Sentences
-from headstart.data.read import read_dataset
+from headstart.data.splits import read_dataset
 from headstart.data.tokenizers import train_tokenizer
 from headstart.errors import HeadstartError
 from headstart.run import NetworkRun, evaluation_rows
 from headstart.tasks.examples import IGNORE_INDEX, TextEncoding, word_windows
 from headstart.tasks.tagging import Tagging
-from tests.labelled import write_conll
 
 
 def test_it_learns_entities(tagger):
@@ -57,16 +56,11 @@ def test_windows_cover_every_word_once_or_overlap_by_half():
     assert word_windows([], 6, encoding) == [(0, 0)]
 
 
-def test_tags_that_are_no_entities_are_scored_by_accuracy():
-    assert Tagging(("NOUN", "VERB")).metric == "accuracy"
-    assert Tagging(("O", "B-X", "I-X", "E-X", "S-X")).metric == "f1"
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         ("word\n\n", "a word and its tag were expected"),
-        ("\n\n", "no rows"),
+        ("\n\n", "no row with text"),
         ("a O\n\nb O\n", "one class only"),
     ],
 )
@@ -74,18 +68,6 @@ def test_a_file_that_is_not_conll_is_said(tmp_path, content, message):
     (tmp_path / "a.conll").write_text(content)
     with pytest.raises(HeadstartError, match=message):
         read_dataset([str(tmp_path / "a.conll")], task="tagging")
-
-
-@pytest.mark.parametrize("blank", ["\u00a0\tO", "\t\tB-PER"])
-def test_a_word_that_is_a_blank_costs_only_itself(tmp_path, blank):
-    path = write_conll(tmp_path / "a.conll", sentences=20)
-    lines = path.read_text().split("\n")
-    lines.insert(4, blank)
-    path.write_text("\n".join(lines))
-    parts = read_dataset([str(path)], task="tagging")
-    found = [parts.train, parts.validation, parts.test]
-    assert sum(map(len, found)) == 20
-    assert all(word.strip() for part in found for words in part.words for word in words)
 
 
 def test_the_loss_is_over_the_words_that_were_read():
@@ -98,28 +80,13 @@ def test_the_loss_is_over_the_words_that_were_read():
     assert task.metrics([scores], longer)["loss"] == pytest.approx(np.log(2))
 
 
-def conll(path, *sentences):
-    lines = (f"{word}\t{tag}" for one in sentences for word, tag in [*one, ("", "")])
-    path.write_text("\n".join(lines).replace("\n\t", "\n") + "\n")
-    return str(path)
-
-
-def test_a_sentence_with_two_taggings_leaves_and_is_counted(tmp_path):
-    others = [[(f"word{n}", "O"), ("Ada", "B-PER")] for n in range(20)]
-    twice = [[("Ada", "B-PER"), ("sleeps", "O")], [("Ada", "O"), ("sleeps", "O")]]
-    parts = read_dataset([conll(tmp_path / "a.conll", *others, *twice)], task="tagging")
-    words = [words for part in (parts.train, parts.validation, parts.test) for words in part.words]
-    assert ["Ada", "sleeps"] not in words
-    assert parts.train.dropped["conflicting"] == 2
-
-
 def test_a_word_that_was_not_read_counts_as_wrong():
     """The last two words were cut off; their tag is the first one of the task."""
     task = Tagging(("N", "V"))
     rows = Sentences("x", [["a", "b", "c", "d"]], [[0, 1, 0, 0]], task.labels)
     scores = [np.array([[5.0, 0.0], [0.0, 5.0]])]
+    assert task.metric == "accuracy"  # tags that are no entities
     assert task.metrics(scores, rows)["accuracy"] == 0.5
-    assert task.row_scores(scores, rows)["accuracy"].value == 0.5
     assert task.report(scores, rows)["intervals"]["accuracy"]["value"] == 0.5
 
 

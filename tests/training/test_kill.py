@@ -77,5 +77,5 @@ def test_a_fine_tuning_killed_at_random_moments_ends_with_the_same_bits(tmp_path
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     run_whole(command, whole)
     kill_and_resume(command, killed, random.Random(0), 80)
-    for name in ("model.safetensors", "validation.safetensors"):
+    for name in ("model.safetensors", "task.json"):
         assert (killed / name).read_bytes() == (whole / name).read_bytes()

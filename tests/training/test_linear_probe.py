@@ -10,9 +10,7 @@ from headstart.model.config import ClassificationConfig
 from headstart.model.model import build_model
 from headstart.model.presets import preset
 from headstart.tasks.examples import Examples, run_network
-from headstart.training.finetune import finetune
 from headstart.training.initialization import fit_head, probe_features
-from tests.labelled import config, splits
 
 SIZES = {"vocab_size": 12, "width": 8, "layers": 1, "heads": 2, "feed_forward_width": 16}
 
@@ -63,13 +61,6 @@ def test_the_layer_answers_as_the_regression_does(classes, pooling):
     np.testing.assert_allclose(probabilities, expected, atol=1e-4)
 
 
-def test_the_base_stays_as_it_was():
-    model = network()
-    before = {name: value.clone() for name, value in model.base.state_dict().items()}
-    fitted(model, examples(np.arange(20) % 2), examples(np.arange(10) % 2, 1))
-    assert all(torch.equal(value, before[name]) for name, value in model.base.state_dict().items())
-
-
 @pytest.mark.parametrize("rare", [2, 20])
 def test_a_class_without_a_training_text_scores_below_the_others(rare):
     model = network(classes=3)
@@ -107,15 +98,6 @@ def test_labels_that_do_not_exclude_each_other_are_fitted_one_by_one():
     right = (scores[:, :2] > 0) == held_out[:, :2]
     assert right.mean() > 0.7  # by chance it would be a half
     assert torch.equal(model.head.output.weight[2], drawn)
-
-
-def test_a_fine_tuning_begins_with_the_probe(tmp_path):
-    losses = {}
-    for how in ("probe", "random"):
-        settings = config(head_init=how, learning_rate=1e-6, epochs=1)
-        run = finetune(settings, tmp_path / how, splits=splits())
-        losses[how] = run.summary["validation"]["validation_loss"]
-    assert losses["probe"] < losses["random"] - 0.05
 
 
 def test_a_head_without_a_bias_predicts_nearly_the_same():

@@ -7,11 +7,9 @@ from torch import nn
 from headstart.training.optimizer import (
     RowAdamW,
     clip_gradients,
-    make_optimizer,
     optimizer_tensors,
     restore_optimizer,
 )
-from tests.model.networks import tiny
 
 RATE, BETAS = 0.1, (0.9, 0.99)
 
@@ -80,20 +78,3 @@ def test_clipping_sparse_and_dense_gradients_together_equals_pytorchs_on_dense_o
     for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
         gradient = one.grad.to_dense() if one.grad.is_sparse else one.grad
         torch.testing.assert_close(gradient, other.grad)
-
-
-def test_rows_of_the_vocabulary_do_not_decay():
-    model = tiny()
-    optimizer = make_optimizer(model, learning_rate=RATE, weight_decay=0.1, betas=BETAS)
-    for group in optimizer.param_groups:
-        for parameter in group["params"]:
-            if any(parameter is row for row in model.vocabulary_rows):
-                assert group["weight_decay"] == 0
-
-
-def test_restored_moments_lie_where_their_parameters_do():
-    """A checkpoint is read on the CPU; `meta` stands in for a device that this machine lacks."""
-    model = torch.nn.Linear(2, 2, device="meta")
-    optimizer = torch.optim.AdamW(model.parameters())
-    restore_optimizer(optimizer, model, {"weight:exp_avg": torch.ones(2, 2)})
-    assert optimizer.state[model.weight]["exp_avg"].device.type == "meta"

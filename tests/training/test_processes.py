@@ -125,13 +125,6 @@ def test_under_torchrun_a_process_that_is_stuck_is_reported(tmp_path, corpus):
     assert not any(child.is_running() for child in processes.values())
 
 
-def test_torchrun_starts_the_module(tmp_path, corpus):
-    out = tmp_path / "run"
-    made = run([*TORCHRUN, "-m", "headstart", "pretrain", corpus, *TINY, "--json", "--out", out])
-    assert made.returncode == 0, made.stderr
-    assert json.loads(made.stdout)["steps"] == STEPS
-
-
 @pytest.mark.parametrize(
     ("options_given", "message"),
     [

@@ -1,7 +1,6 @@
 """The trainer: exact, resumable, and it stops when something is wrong."""
 
 import errno
-import math
 from functools import partial
 
 import pytest
@@ -10,8 +9,6 @@ from torch import nn
 
 from headstart.config import PretrainConfig
 from headstart.errors import HeadstartError
-from headstart.training import checkpoints as checkpoints_module
-from headstart.training.checkpoints import Checkpoints
 from headstart.training.optimizer import make_optimizer
 from headstart.training.trainer import (
     Interrupted,
@@ -81,16 +78,6 @@ def test_a_run_stopped_anywhere_and_resumed_has_the_bits_of_the_uninterrupted_on
             }
 
 
-def test_short_steps_are_timed_several_times(monkeypatch):
-    trainer, taken = make_trainer(network()), []
-    monkeypatch.setattr(trainer, "_step", taken.append)
-    clock = iter(i / 100 for i in range(1_000))
-    monkeypatch.setattr("time.monotonic", lambda: next(clock))
-    seconds = trainer.time_steps(range(3))
-    assert len(taken) > 3 + 1
-    assert seconds * (len(taken) - 1) / 3 >= 0.1
-
-
 def test_timing_takes_complete_steps_and_puts_everything_back():
     timed, plain = network(), network()
     trainer = make_trainer(timed)
@@ -122,22 +109,6 @@ def test_a_nan_stops_the_run_and_names_the_step_and_the_last_good_checkpoint(tmp
     assert error.value.code == "diverged"
 
 
-def test_a_loss_that_stays_high_stops_the_run_and_a_single_high_step_does_not(monkeypatch):
-    def outlier(step, y):
-        return 30 * y if step == 20 else y
-
-    make_trainer(network(), target=outlier, steps=40).fit()
-    monkeypatch.setattr("headstart.training.trainer.CLIP", 1e9)
-    with pytest.raises(HeadstartError, match="diverged"):
-        make_trainer(network(), learning_rate=1e4, steps=60).fit()
-
-
-def test_the_best_evaluation_is_remembered():
-    state = make_trainer(network()).fit()
-    assert state.best == min(row["loss"] for row in state.history)
-    assert state.best_row["step"] == state.best_step
-
-
 def test_two_checkpoints_are_saved_and_nothing_half_written(tmp_path):
     make_trainer(network(), tmp_path).fit()
     names = sorted(path.stem for path in (tmp_path / "checkpoints").iterdir())
@@ -155,7 +126,7 @@ def test_a_damaged_checkpoint_is_rejected_and_the_older_one_named(tmp_path, how)
         "cut": content[: len(content) // 2],
         "flipped": bytes(flipped),
         "empty": b"",
-        "another loss": content.replace(b"first_loss", b"other_loss"),
+        "another loss": content.replace(b"loss_sum", b"loss_mus"),
         "no checksum": content.replace(b"sha256", b"sha257"),
     }
     assert damaged[how] != content
@@ -165,32 +136,19 @@ def test_a_damaged_checkpoint_is_rejected_and_the_older_one_named(tmp_path, how)
     assert "resumes from step 11" in error.value.fix
 
 
-def test_resuming_without_a_checkpoint_is_rejected(tmp_path):
-    with pytest.raises(HeadstartError, match="no checkpoint to resume from"):
-        make_trainer(network(), tmp_path).fit(resume=True)
-
-
 def test_a_full_disk_is_reported_and_the_older_checkpoint_stays(tmp_path, monkeypatch):
     make_trainer(network(), tmp_path, steps=3).fit()
     before = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
 
-    def full(tensors, path, **more):
+    def full(arrays, path, about):
         path.write_bytes(b"half")
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(checkpoints_module, "save_file", full)
+    monkeypatch.setattr("headstart.training.checkpoints.save_arrays", full)
     with pytest.raises(HeadstartError, match="checkpoint of step 3 is complete") as error:
         make_trainer(network(), tmp_path, steps=6).fit(resume=True)
     assert error.value.code == "disk"
     assert {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()} == before
-
-
-def test_a_checkpoint_has_the_numbers_as_they_were(tmp_path):
-    trainer = make_trainer(network(), tmp_path)
-    trainer.fit()
-    state = Checkpoints(tmp_path / "checkpoints").load(trainer.model)[1]
-    assert state["loss"] == trainer.state.loss
-    assert not math.isnan(state["first_loss"])
 
 
 def test_the_schedule_rises_then_falls_to_zero():
@@ -239,8 +197,9 @@ def test_the_mean_is_of_the_ends_of_the_last_epochs():
 
 def test_training_continues_with_its_own_weights():
     model, average = averaged([1, 3], 1.0)
-    with average.applied():
-        assert model.weight.item() == pytest.approx(2)
+    average.swap()
+    assert model.weight.item() == pytest.approx(2)
+    average.swap()
     assert model.weight.item() == 3
 
 
@@ -248,5 +207,5 @@ def test_training_continues_with_its_own_weights():
 def test_fewer_than_two_epochs_are_not_averaged(share):
     model, average = averaged([1, 3], share)
     assert average.mean == {}
-    with average.applied():
-        assert model.weight.item() == 3
+    average.swap()
+    assert model.weight.item() == 3

@@ -13,7 +13,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from headstart.webapp import jobs
-from headstart.webapp.server import KEY, make_app
+from headstart.webapp.server import make_app, make_config
 
 ORIGIN = "http://127.0.0.1:8765"
 TINY = [
@@ -50,10 +50,15 @@ def studies(app):
     return app.state.studies
 
 
+def client_of(app, **options):
+    """The app's own page: with its key."""
+    headers = {"authorization": f"Bearer {app.state.token}"}
+    return TestClient(app, base_url=ORIGIN, headers=headers, **options)
+
+
 @pytest.fixture
 def client(app):
-    """The app's own page: with its key."""
-    with TestClient(app, base_url=ORIGIN, headers={KEY: app.state.keys.key}) as made:
+    with client_of(app) as made:
         yield made
 
 
@@ -118,14 +123,13 @@ def serving(folder, **options):
 
     with socket.create_server(("127.0.0.1", 0)) as listening:
         app = make_app(folder, **options)
-        config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1)
-        server = uvicorn.Server(config)
+        server = uvicorn.Server(make_config(app))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         wait_until(lambda: server.started)
         origin = f"http://127.0.0.1:{listening.getsockname()[1]}"
         try:
-            yield Served(f"{origin}/#key={app.state.keys.key}", app.state.studies)
+            yield Served(f"{origin}/#key={app.state.token}", app.state.studies)
         finally:
             end_all(app.state.studies)
             server.should_exit = True

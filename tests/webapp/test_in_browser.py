@@ -10,8 +10,6 @@ from tests.corpora import write_corpus
 from tests.labelled import dataset, write_csv
 from tests.webapp.conftest import TINY, serving, wait_until
 
-pytestmark = pytest.mark.slow
-
 HOSTILE = "\"><img src=x onerror=document.title='owned'>.csv"
 MARKUP = "<b id=owned>animal</b>"
 # Every command: `inspect` and `compare --dry-run` print at once; a study has an epoch now and then.
@@ -19,7 +17,7 @@ COMMANDS = """
 import json, pathlib, sys, time
 if "inspect" in sys.argv or "--dry-run" in sys.argv:
     found = {"found": sys.argv[1:], "warnings": ["one note"], "parts": [], "overlaps": [],
-             "conflict_examples": {}, "odd_examples": {}, "unit": "words", "seconds": 60,
+             "unit": "words", "seconds": 60,
              "arms": ["scratch"], "seeds": [0], "folds": 1, "budgets": [20], "trainings": 2,
              "pretrain_steps": 0, "jobs": 1, "cuts": []}
     print(json.dumps(found))
@@ -31,7 +29,7 @@ plan = {"event": "plan", "trainings": 2, "seconds": 60, "pretrain_steps": 0, "bu
 def write(event):
     with (folder / "progress.jsonl").open("a") as file:
         file.write(json.dumps({"time": time.time(), **event}) + "\\n")
-run = {"arm": "scratch", "objective": "causal", "labels": 20, "seed": 0, "select": False, "fold": 0}
+run = {"arm": "scratch", "objective": "causal", "labels": 20, "seed": 0, "fold": 0}
 try:
     write(plan)
     for epoch in range(1, 4_000):
@@ -144,6 +142,7 @@ def open_file(page, path):
     page.click("button", "Look at the data")
 
 
+@pytest.mark.slow
 def test_the_whole_way_from_a_file_to_predictions(page, files, tmp_path):
     data, corpus = files
     with serving(tmp_path / "app", extra=TINY) as served:
@@ -232,25 +231,40 @@ def test_the_whole_way_from_a_file_to_predictions(page, files, tmp_path):
         assert served.studies.all() == []
 
 
-def test_a_broken_file_is_one_message_and_the_page_goes_on(page, tmp_path, fake_command):
+def test_a_study_is_looked_at_planned_started_stopped_and_resumed(page, tmp_path, fake_command):
+    """The way of a study with commands that are fakes: quick enough for every run of the tests."""
     fake_command(COMMANDS)
-    broken = tmp_path / "broken.csv"
-    broken.write_bytes(b"text,label\nfine,good\n\xff\xfe\x00bad,poor\n")
     with serving(tmp_path / "app") as served:
+        page.browser.get(served.origin)
+        assert "the app printed" in page.see("[role=alert]").text  # without the key
+        page.browser.get("about:blank")
+        page.browser.get_log("browser")
         page.browser.get(served.address)
-        open_file(page, broken)
-        error = page.see("[role=alert]").text
-        assert "broken.csv" in error
-        assert str(tmp_path) not in error
-        open_file(page, write_csv(tmp_path / "fine.csv", dataset(40)))
-        page.see("h1", "fine.csv")
+        open_file(page, write_csv(tmp_path / "films.csv", dataset(40)))
+        page.click("button", "Continue to the plan")
+        page.click("#start")
+        page.see("figure svg")
+        page.click("button", "Stop")
+        page.click("button", "Resume")
+        page.see("button", "Stop")
+        (study,) = served.studies.all()
+        assert study.job("study").is_running
+        assert page.errors() == []
 
 
-def test_columns_that_are_not_clear_are_chosen(page, tmp_path, fake_command):
+@pytest.mark.slow
+def test_a_broken_file_is_one_message_and_columns_that_are_not_clear_are_chosen(
+    page, tmp_path, fake_command
+):
     fake_command(COMMANDS)
+    (tmp_path / "broken.csv").write_bytes(b"")
     (tmp_path / "odd.csv").write_text("one,two,three\nfine,good,1\nbad,poor,2\n")
     with serving(tmp_path / "app") as served:
         page.browser.get(served.address)
+        open_file(page, tmp_path / "broken.csv")
+        error = page.see("[role=alert]").text
+        assert "broken.csv" in error
+        assert str(tmp_path) not in error
         open_file(page, tmp_path / "odd.csv")
         page.see(".notes", "not clear")
         assert "fine" in page.text("table.preview")
@@ -260,34 +274,3 @@ def test_columns_that_are_not_clear_are_chosen(page, tmp_path, fake_command):
         page.click("summary", "How the files were read")
         page.see("details li", "--text-column=one")
         page.see("details li", "--label-column=two")
-
-
-def test_two_tabs_show_the_same_study_and_neither_breaks_it(page, tmp_path, fake_command):
-    fake_command(COMMANDS)
-    with serving(tmp_path / "app") as served:
-        browser = page.browser
-        browser.get(served.address)
-        open_file(page, write_csv(tmp_path / "films.csv", dataset(40)))
-        page.click("button", "Continue to the plan")
-        page.click("#start")
-        page.see("figure svg")
-        (study,) = served.studies.all()
-        first = browser.current_window_handle
-        browser.switch_to.new_window("tab")
-        browser.get(f"{served.origin}/study/{study.id}")  # the other tab lends its key
-        page.see("figure svg")
-        page.click("button", "Stop")
-        page.see("button", "Resume")
-        browser.close()
-        browser.switch_to.window(first)
-        page.click("button", "Resume")  # what the other tab did has come here
-        page.see("button", "Stop")
-        assert study.job("study").is_running
-        assert page.errors() == []
-
-
-def test_a_page_without_the_key_says_what_to_open(page, tmp_path):
-    page.browser.get("about:blank")
-    with serving(tmp_path / "app") as served:
-        page.browser.get(served.origin)
-        assert "the app printed" in page.see("[role=alert]").text

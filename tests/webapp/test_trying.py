@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from headstart.webapp.trying import LONGEST, Classifiers
+from headstart.webapp.trying import LONGEST, describe_classifier, predict_texts
 from tests.baselines.saved import classifier_run
 from tests.webapp.conftest import ended
 
@@ -18,7 +18,8 @@ def folder(tmp_path_factory):
 
 def test_a_text_is_predicted_and_explained(folder):
     text = "the old cat chases the mouse ."
-    found = Classifiers().predict(folder, [text])
+    assert describe_classifier(folder)["labels"] == ["animal", "person"]
+    found = predict_texts(folder, [text])
     assert found["label"] == "animal"
     assert found["probability"] == max(found["probabilities"].values())
     assert "".join(piece["text"] for piece in found["explanation"]) == text
@@ -27,33 +28,22 @@ def test_a_text_is_predicted_and_explained(folder):
     assert strongest["text"] in ("cat", "chases", "mouse")
 
 
-def test_it_says_which_labels_it_knows(folder):
-    found = Classifiers().describe(folder)
-    assert found == {"labels": ["animal", "person"], "inputs": ("text",), "task": "classification"}
-
-
-@pytest.mark.parametrize("texts", [["  "], ["x" * (LONGEST + 1)], [], ["a", "b"], ["a", "b", "c"]])
-def test_texts_that_cannot_be_predicted_are_one_message(client, upload, studies, folder, texts):
-    study = upload()
-    shutil.copytree(folder, studies.find(study["id"]).best)
-    path = f"/api/studies/{study['id']}/classifier"
-    response = client.post(path, json={"texts": texts})
-    assert response.status_code == 422, response.text
-    assert response.json()["error"]["what"]
-
-
-def test_a_study_without_a_classifier_is_a_message(client, upload):
-    response = client.post(f"/api/studies/{upload()['id']}/classifier", json={"texts": ["x"]})
-    assert (response.status_code, response.json()["error"]["code"]) == (422, "no-classifier")
+def test_texts_that_cannot_be_predicted_are_one_message(client, upload, studies, folder):
+    path = f"/api/studies/{upload()['id']}/classifier"
+    response = client.post(path, json={"texts": ["x"]})
+    assert (response.status_code, response.json()["code"]) == (422, "no-classifier")
+    shutil.copytree(folder, studies.all()[0].best)
+    for texts in (["  "], ["x" * (LONGEST + 1)], [], ["a", "b"]):
+        response = client.post(path, json={"texts": texts})
+        assert response.status_code == 422, response.text
+        assert response.json()["error"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["more films.csv", "predictions.csv"])
-def test_the_texts_of_a_file_are_predicted(client, upload, studies, folder, name):
+def test_the_texts_of_a_file_are_predicted(client, upload, studies, folder):
     study = upload()
     shutil.copytree(folder, studies.find(study["id"]).best)
-    path = f"/api/studies/{study['id']}/predictions"
-    headers = {"x-file-name": name}
+    path, headers = f"/api/studies/{study['id']}/predictions", {"x-file-name": "predictions.csv"}
     client.post(path, content=b"text,x\nthe old cat,1\nthe mouse,2\n", headers=headers)
     assert ended(client, study, "predict")["state"] == "done"
     found = client.get(path)
@@ -62,3 +52,4 @@ def test_the_texts_of_a_file_are_predicted(client, upload, studies, folder, name
     assert "p(animal)" in found.text.splitlines()[0]
     client.post(path, content=b"a,b\n1,2\n", headers=headers)
     assert "in the data of the study" in ended(client, study, "predict")["error"]["fix"]
+    assert client.get(path).status_code == 422  # not the predictions of before

@@ -6,18 +6,16 @@ linear model of tagging. To add one, compute its features in a subclass and add 
 `arms.py`.
 """
 
-import json
-import re
+import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors.numpy import load_file, save_file
 from scipy import sparse
-from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
@@ -28,7 +26,6 @@ from headstart.data.cooccurrence import TokenIds
 from headstart.data.dataset import as_text
 from headstart.data.tokenizers import Tokenizer, load_tokenizer
 from headstart.errors import HeadstartError
-from headstart.files import replacing, write_text
 from headstart.folds import Fold, make_folds
 from headstart.linear import (
     POOLED_CS,
@@ -41,8 +38,6 @@ from headstart.linear import (
 from headstart.run import over_all_labels
 from headstart.tasks.classification import CERTAIN
 
-ARRAYS = "arrays.safetensors"
-VOCABULARY = "vocabulary.json"
 MAX_FEATURES = 200_000  # words and pairs of words, and as many character n-grams
 FEW_LABELS = 8  # of a text with several labels: up to so many, each selects its C
 USUAL_C = 3.0
@@ -57,11 +52,8 @@ class LinearTextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore
     A text is a string, or a tuple of two for pairs. Labels are class numbers or names, or an
     indicator matrix (rows, labels) for texts with several labels: one regression per label.
 
-    Parameters
-    ----------
-    C : float, optional
-        The inverse of the regularisation; by default the best of eight values, by the log-loss of
-        held-out rows.
+    C, the inverse of the regularisation, is the best of eight values, by the log-loss of held-out
+    rows.
 
     Attributes
     ----------
@@ -77,9 +69,6 @@ class LinearTextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore
     kind: ClassVar[str]  # in saved runs; the name of the arm
     Cs: ClassVar[Sequence[float]]
     arrays: ClassVar[tuple[str, ...]]  # attributes of the features
-
-    def __init__(self, *, C: float | None = None) -> None:
-        self.C = C
 
     def fit(
         self,
@@ -112,24 +101,19 @@ class LinearTextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore
         if validation is not None:
             splits = [(texts, labels, *validation)]
         else:
-            if folds is None:
-                folds = make_folds(labels) if self.C is None else []
             splits = [
                 (*_pick(texts, labels, fold.train), *_pick(texts, labels, fold.held))
-                for fold in folds
+                for fold in (make_folds(labels) if folds is None else folds)
             ]
         parts = []  # features and targets that train, and those that are held out
-        for train, y, held, held_y in splits:
+        for train, y, held, held_y in [*splits, (texts, labels, texts[:1], labels[:1])]:
             features, held_features = self._fit_features(train, y), self._features(held)
             space = self._row_space(features, y)
             if space is not None:
                 features, held_features = map(space.coordinates, (features, held_features))
             parts.append((features, self._targets(y), held_features, self._targets(held_y)))
-        features = self._fit_features(texts, labels)
-        space = self._row_space(features, labels)
-        if space is not None:
-            features = space.coordinates(features)
-        values = self._values(len(outputs))
+        features = parts.pop()[0]  # of all rows, as is what the features have learned
+        values = self.Cs if len(outputs) <= FEW_LABELS else [USUAL_C]
         self.C_, models, fold_models = [], [], []
         for number, y in enumerate(outputs):
             C, fitted = values[len(values) // 2], list[Any]()
@@ -156,43 +140,31 @@ class LinearTextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore
         found = _logits(self._features(texts), self.classes_, self.coef_, self.intercept_)
         return self._per_text(found, texts)
 
-    def predict_proba(self, texts: Sequence[Any]) -> Floats:
-        """Compute the probability of each class: (texts, classes)."""
-        return np.asarray(softmax(self.scores(texts), axis=1))
-
     def predict(self, texts: Sequence[Any]) -> Any:
         """Predict the most probable class of each text."""
         best = self.scores(texts).argmax(axis=1)
         return np.asarray(self.classes_[best])
 
-    def facts(self) -> dict[str, Any]:
-        """Describe its sizes."""
-        return {"C": self.C_, "features": int(self.coef_.shape[1])}
-
-    def write(self, folder: Path) -> tuple[dict[str, Any], list[Path]]:
-        """Write arrays and words into `folder`; return settings for `read`, and the files."""
+    def write(self, folder: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Return arrays and settings for `read`; what is a file of its own goes into `folder`."""
         names = (*self.arrays, "classes_", "coef_", "intercept_")
-        with replacing(folder / ARRAYS) as temporary:
-            # safetensors writes memory as it is, whatever the strides say.
-            arrays = {name: np.ascontiguousarray(getattr(self, name)) for name in names}
-            save_file(arrays, temporary)
-        return {"C": self.C_}, [*self._write_words(folder), folder / ARRAYS]
+        # safetensors writes memory as it is, whatever the strides say.
+        arrays = {name: np.ascontiguousarray(getattr(self, name)) for name in names}
+        return arrays, {"C": self.C_, "words": self._write_words(folder)}
 
     @classmethod
-    def read(cls, folder: Path, settings: dict[str, Any]) -> Self:
+    def read(cls, folder: Path, arrays: dict[str, NDArray[Any]], settings: dict[str, Any]) -> Self:
         """Read what `write` wrote; LookupError, TypeError and ValueError mean damage."""
         made = cls()
-        for name, array in load_file(folder / ARRAYS).items():
+        for name, array in arrays.items():
             if np.issubdtype(array.dtype, np.floating) and not np.isfinite(array).all():
                 raise ValueError(f"{name} holds NaN or infinite numbers")
             setattr(made, name, array)
         made.C_ = settings["C"]
-        made._read_words(folder)
-        if made.intercept_.shape != made.coef_.shape[:1]:
-            raise ValueError("the coefficients do not fit the intercepts")
-        # Coefficients of other features are a ValueError, too.
+        made._read_words(folder, settings["words"])
+        # Arrays that do not fit each other are a ValueError.
         found = _logits(made._features(["a"]), made.classes_, made.coef_, made.intercept_)
-        if found.shape != (1, len(made.classes_)):
+        if found.shape != (1, len(made.classes_)) or len(made.intercept_) != len(made.coef_):
             raise ValueError("the coefficients are not those of the classes")
         return made
 
@@ -208,12 +180,6 @@ class LinearTextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore
         """Return what each regression predicts: the classes, or one label of several."""
         y = np.asarray(labels)
         return [y] if y.ndim == 1 else list(y.T)
-
-    def _values(self, outputs: int) -> Sequence[float]:
-        """Return the values of C to select from."""
-        if self.C is not None:
-            return [self.C]
-        return self.Cs if outputs <= FEW_LABELS else [USUAL_C]
 
     def _fit_model(self, features: Any, y: NDArray[Any], C: float, weights: Any = None) -> Any:
         """Fit one regression; a label that all or no rows have is certain."""
@@ -232,12 +198,11 @@ class LinearTextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore
         """Arrange the scores of features as one entry per text."""
         return scores
 
-    def _write_words(self, folder: Path) -> list[Path]:
-        """Write the vocabulary or tokenizer, if there is one."""
-        return []
+    def _write_words(self, folder: Path) -> Any:
+        """Return the vocabulary, or write the tokenizer, if there is one."""
 
-    def _read_words(self, folder: Path) -> None:
-        """Read the vocabulary or tokenizer, and check the arrays of the features."""
+    def _read_words(self, folder: Path, words: Any) -> None:
+        """Take over what `_write_words` returned or wrote."""
 
 
 class _NgramClassifier(LinearTextClassifier):
@@ -267,15 +232,10 @@ class _NgramClassifier(LinearTextClassifier):
     def _row_space(self, features: Any, labels: Any) -> RowSpace | None:
         return RowSpace.of(features, labels)
 
-    def _write_words(self, folder: Path) -> list[Path]:
-        words = self.words_.get_feature_names_out().tolist()
-        write_text(folder / VOCABULARY, json.dumps(words) + "\n")
-        return [folder / VOCABULARY]
+    def _write_words(self, folder: Path) -> Any:
+        return self.words_.get_feature_names_out().tolist()
 
-    def _read_words(self, folder: Path) -> None:
-        words = json.loads((folder / VOCABULARY).read_text(encoding="utf-8"))
-        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-            raise ValueError(f"{VOCABULARY} is not a list of words")
+    def _read_words(self, folder: Path, words: Any) -> None:
         self.words_ = self._vectorizer(words)
         self.words_.fit([])  # takes the vocabulary over
 
@@ -289,7 +249,7 @@ class TfidfClassifier(_NgramClassifier):
     Example
     -------
     >>> texts = ["a fine film", "fine acting", "a dull film", "dull acting"]
-    >>> TfidfClassifier(C=1).fit(texts, [1, 1, 0, 0]).predict(["so fine", "so dull"])
+    >>> TfidfClassifier().fit(texts, [1, 1, 0, 0]).predict(["so fine", "so dull"])
     array([1, 0])
     """
 
@@ -337,7 +297,7 @@ class NaiveBayesClassifier(_NgramClassifier):
     Example
     -------
     >>> texts = ["a fine film", "fine acting", "a dull film", "dull acting"]
-    >>> NaiveBayesClassifier(C=1).fit(texts, [1, 1, 0, 0]).predict(["so fine", "so dull"])
+    >>> NaiveBayesClassifier().fit(texts, [1, 1, 0, 0]).predict(["so fine", "so dull"])
     array([1, 0])
     """
 
@@ -369,21 +329,13 @@ class CooccurrenceClassifier(LinearTextClassifier):
     vectors : array of shape (vocab_size, width)
     tokenizer : Tokenizer, optional
         Without one, a text is an array of token ids, and the classifier cannot be saved.
-    C : float, optional
     """
 
     kind = "cooc-lr"
     Cs = POOLED_CS
     arrays = ("vectors", "center_", "scale_")
 
-    def __init__(
-        self,
-        vectors: Any = None,
-        *,
-        tokenizer: Tokenizer | None = None,
-        C: float | None = None,
-    ) -> None:
-        super().__init__(C=C)
+    def __init__(self, vectors: Any = None, *, tokenizer: Tokenizer | None = None) -> None:
         self.vectors = vectors
         self.tokenizer = tokenizer
 
@@ -401,12 +353,12 @@ class CooccurrenceClassifier(LinearTextClassifier):
             texts = self.tokenizer.encode_arrays(_as_strings(texts))
         return mean_and_maximum(texts, self.vectors)
 
-    def _write_words(self, folder: Path) -> list[Path]:
+    def _write_words(self, folder: Path) -> Any:
         if self.tokenizer is None:
             raise ValueError("a classifier without its tokenizer cannot be saved")
-        return [self.tokenizer.save(folder)]
+        self.tokenizer.save(folder)
 
-    def _read_words(self, folder: Path) -> None:
+    def _read_words(self, folder: Path, words: Any) -> None:
         self.tokenizer = load_tokenizer(folder)
         if len(self.vectors) != self.tokenizer.vocab_size:
             raise ValueError("the vectors are not those of the tokenizer")
@@ -507,7 +459,7 @@ def word_features(words: Sequence[str], place: int) -> list[str]:
     Example
     -------
     >>> word_features(["in", "Oslo"], 1)[:4]
-    ['word=oslo', 'shape=Xx', 'suffix=o', 'suffix=lo']
+    ['word=oslo', 'shape=LuLl', 'suffix=o', 'suffix=lo']
     """
     word = words[place]
     lower = word.lower()
@@ -523,16 +475,8 @@ def word_features(words: Sequence[str], place: int) -> list[str]:
 
 
 def _shape(word: str) -> str:
-    """Write runs of capitals, small letters and digits as one each: "Oslo-2" is "Xx-0"."""
-    kinds = []
-    for character in word:
-        if character.isupper():
-            kinds.append("X")
-        elif character.isalpha():
-            kinds.append("x")
-        else:
-            kinds.append("0" if character.isdigit() else character)
-    return re.sub(r"(.)\1+", r"\1", "".join(kinds), flags=re.DOTALL)
+    """Write runs of capitals, small letters and digits as one each: "Oslo-2" is "LuLlPdNd"."""
+    return "".join(category for category, _ in groupby(map(unicodedata.category, word)))
 
 
 # Character n-grams. scikit-learn makes a string of each and looks it up; docs/architecture.md has

@@ -13,8 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from headstart.folds import make_folds
 from headstart.run import Run
@@ -25,34 +23,38 @@ SMALLEST = 1e-7  # a probability of 0 would be a veto against all other members
 MEMBERS = "members"
 
 
-class Stack(BaseEstimator):  # type: ignore[misc]
+class Stack:
     """Mix the probabilities of two or more classifiers.
 
     Two things prevent overfitting a hundred rows: the weights are pulled towards equal ones, and
     where the mixture does not explain the labels clearly better than the best member alone (by one
     nat for each weight: Akaike's criterion), that member is used alone.
 
-    `X` is a sequence of the members' probabilities, each of shape (rows, classes); `y` are class
-    numbers.
-
     Parameters
     ----------
+    weights : array of shape (members,)
     members : dict of str to Run, optional
         The members by the name of their arm, all with the same labels: with them, a stack predicts
         texts and can be saved.
-
-    Attributes
-    ----------
-    weights_ : array of shape (members,)
     """
 
     kind = "stack"
 
-    def __init__(self, members: dict[str, Run] | None = None) -> None:
+    def __init__(self, weights: ArrayLike, members: dict[str, Run] | None = None) -> None:
+        self.weights = np.asarray(weights, dtype=np.float64)
         self.members: Any = members
 
-    def fit(self, X: Sequence[ArrayLike], y: ArrayLike) -> Self:
-        """Fit the weights to rows that no member was trained on."""
+    @classmethod
+    def fit(cls, X: Sequence[ArrayLike], y: ArrayLike) -> Self:
+        """Fit the weights to rows that no member was trained on.
+
+        Parameters
+        ----------
+        X : sequence of arrays of shape (rows, classes)
+            The members' probabilities.
+        y : array of shape (rows,)
+            Class numbers.
+        """
         logs, labels = _logs(X), np.asarray(y)
         members, rows = len(logs), np.arange(len(labels))
         equal = np.full(members, 1 / members)
@@ -76,29 +78,16 @@ class Stack(BaseEstimator):  # type: ignore[misc]
         alone = [loss(member)[0] for member in np.eye(members)]
         if loss(found)[0] + members >= min(alone):
             found = np.eye(members)[np.argmin(alone)]
-        self.weights_ = np.asarray(found) if found.any() else equal
-        return self
-
-    @classmethod
-    def with_weights(cls, weights: Sequence[float], members: dict[str, Run] | None = None) -> Self:
-        """Return a stack with given weights, for example equal ones."""
-        stack = cls(members)
-        stack.weights_ = np.asarray(weights, dtype=np.float64)
-        return stack
+        return cls(found if found.any() else equal)
 
     def predict_proba(self, X: Sequence[ArrayLike]) -> Floats:
-        """Mix the members' probabilities."""
-        check_is_fitted(self)
+        """Mix the members' probabilities: (rows, classes)."""
         return np.asarray(softmax(self._mix(X), axis=1))
 
     def _mix(self, X: Sequence[ArrayLike]) -> Floats:
         """Sum weighted log-probabilities; dropping a member of weight 0 changes no bit."""
-        logs = _logs(X)
-        mixed = np.zeros(logs.shape[1:])
-        for weight, member in zip(self.weights_, logs, strict=True):
-            if weight:
-                mixed += weight * member
-        return mixed
+        weighted = zip(self.weights, _logs(X), strict=True)
+        return np.asarray(sum(weight * member for weight, member in weighted if weight))
 
     @property
     def classes_(self) -> NDArray[np.int64]:
@@ -109,46 +98,39 @@ class Stack(BaseEstimator):  # type: ignore[misc]
         """Compute logits (texts, classes) from the members' predictions."""
         found = []
         for run in self.members.values():
-            scores = run.scores(run.task.unlabelled(texts)).values
+            scores = run.scores(run.task.unlabelled(texts))
             proba = run.task.probabilities(scores, run.temperature)
             found.append(np.asarray(proba, np.float32))  # as the weights were fitted
         return self._mix(found)
 
-    def write(self, folder: Path) -> tuple[dict[str, Any], list[Path]]:
-        """Write the members that are not in the folder yet; return settings for `read`."""
+    def write(self, folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Write the members that are not in the folder yet; return arrays and settings."""
         for name, run in self.members.items():
             if not (folder / MEMBERS / name).exists():
                 run.save(folder / MEMBERS / name)
-        return {"weights": self._named_weights()}, []
+        return {"weights": self.weights}, {"members": list(self.members)}
 
     @classmethod
-    def read(cls, folder: Path, settings: dict[str, Any]) -> Self:
+    def read(cls, folder: Path, arrays: dict[str, Any], settings: dict[str, Any]) -> Self:
         """Read what `write` wrote; LookupError, TypeError and ValueError mean damage."""
-        weights: dict[str, float] = settings["weights"]
-        for name, weight in weights.items():
-            if Path(name).name != name or not 0 < float(weight) < np.inf:
-                raise ValueError(f"the member {name!r} is not in the folder, or its weight is bad")
-        members = {name: Run.open(folder / MEMBERS / name) for name in weights}
+        weights, names = arrays["weights"], settings["members"]
+        if any(Path(name).name != name for name in names):
+            raise ValueError(f"the members {names} are not in the folder")
+        if weights.shape != (len(names),) or not (np.isfinite(weights) & (weights > 0)).all():
+            raise ValueError("its weights are not a positive number per member")
+        members = {name: Run.open(folder / MEMBERS / name) for name in names}
         if len({run.labels for run in members.values()}) != 1:
             raise ValueError("the members of a stack must have the same labels")
-        return cls.with_weights(list(weights.values()), members)
-
-    def facts(self) -> dict[str, Any]:
-        """Describe its weights and members."""
-        members = {name: run.facts() for name, run in self.members.items()}
-        return {"weights": self._named_weights(), "members": members}
-
-    def _named_weights(self) -> dict[str, float]:
-        return dict(zip(self.members, self.weights_.tolist(), strict=True))
+        return cls(weights, members)
 
 
 def fit_out_of_fold(probabilities: Sequence[ArrayLike], labels: ArrayLike) -> tuple[Stack, Floats]:
     """Fit a stack to all rows; return it with out-of-fold probabilities of the same rows."""
     members, y = [np.asarray(member) for member in probabilities], np.asarray(labels)
-    stack = Stack().fit(members, y)
+    stack = Stack.fit(members, y)
     oof_proba = stack.predict_proba(members)
     for fold in make_folds(y):
-        other = Stack().fit([member[fold.train] for member in members], y[fold.train])
+        other = Stack.fit([member[fold.train] for member in members], y[fold.train])
         oof_proba[fold.held] = other.predict_proba([member[fold.held] for member in members])
     return stack, oof_proba
 

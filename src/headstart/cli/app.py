@@ -8,21 +8,11 @@ from typing import Annotated
 
 import typer
 
-from headstart.cli import (
-    data,
-    machine,
-    params,
-    predict,
-    serve,
-    study,
-    training,
-    webapp,
-)
-from headstart.cli.errors import USER, run_guarded
+from headstart.cli import inspect, predict, serve, study, training
+from headstart.cli.console import USER, run_guarded
 
 COMMANDS = {
-    "inspect": data.inspect,
-    "tokenizer": data.tokenizer,
+    "inspect": inspect.inspect,
     "pretrain": training.pretrain,
     "finetune": training.finetune,
     "evaluate": predict.evaluate,
@@ -32,12 +22,12 @@ COMMANDS = {
     "fill": predict.fill,
     "perplexity": predict.perplexity,
     "export": serve.export,
-    "params": params.params,
-    "doctor": machine.doctor,
+    "params": inspect.params,
+    "doctor": inspect.doctor,
     "compare": study.compare,
     "labels": study.labels,
     "report": study.report,
-    "app": webapp.app,
+    "app": serve.app,
 }
 
 

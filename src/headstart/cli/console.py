@@ -1,32 +1,37 @@
-"""Where output goes and how it looks.
+"""Where output goes, how it looks, how progress is shown, and how errors end.
 
 Results go to standard output. Messages, warnings and progress go to standard error, so that
 `--json` leaves exactly one document on standard output.
 
 Strings are printed literally: a label `[neg]` is not markup. Styles come from `styled`, whose
 template may hold markup while its values may not. Control characters are printed as escapes.
+
+Exit codes: 2 is a problem that the user can solve, 1 a bug in Headstart, 130 a stop by the user.
 """
 
 import json
+import os
 import re
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from datetime import timedelta
 from functools import cache
 from string import Formatter
 from typing import Any, Self
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
-from rich.padding import Padding
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from headstart.errors import FILE_CODES, HeadstartError, explain
+from headstart.files import cache_folder
+
+USER, BUG, STOPPED = 2, 1, 130
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but tab and line feed
-ShowProgress = Callable[..., None]
-_SECONDS_BETWEEN_LINES = 10.0  # of progress, where standard error is a file
 
 
 def visible(text: str) -> str:
@@ -96,9 +101,14 @@ def write(template: str, **values: Any) -> None:
     results().print(styled(template, **values), soft_wrap=True)
 
 
+def message(template: str, **values: Any) -> None:
+    """Print a message on standard error: a template as in `styled`."""
+    messages().print(styled(template, **values), soft_wrap=True)
+
+
 def note(text: str) -> None:
     """Print a note for the user on standard error."""
-    messages().print(styled("[yellow]note:[/] {text}", text=text), soft_wrap=True)
+    message("[yellow]note:[/] {text}", text=text)
 
 
 def print_json(document: dict[str, Any]) -> None:
@@ -108,6 +118,25 @@ def print_json(document: dict[str, Any]) -> None:
     text = json.dumps(document, indent=2, ensure_ascii=plain, allow_nan=False)
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
+
+
+def print_result(
+    document: dict[str, Any], show: Callable[[dict[str, Any]], None] | str, *, json: bool
+) -> None:
+    """Print what a command found, as JSON or for people.
+
+    Parameters
+    ----------
+    document : the result.
+    show : prints the result for people; or a template as in `styled`.
+    json : whether to print the document instead.
+    """
+    if json:
+        print_json(document)
+    elif isinstance(show, str):
+        write(show, **document)
+    else:
+        show(document)
 
 
 def record_table(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -> Table:
@@ -141,22 +170,9 @@ def facts_table(facts: Mapping[str, Mapping[str, Any]], corner: str = "") -> Tab
     return record_table(rows, {corner: "", **dict.fromkeys(facts, ",")})
 
 
-def print_sections(sections: Mapping[str, Sequence[RenderableType]]) -> None:
-    """Print titles, each with its lines and tables; a section without any is skipped."""
-    for title, body in sections.items():
-        if body:
-            results().print(Text(title, style="bold"))
-            results().print(Padding(Group(*body), (0, 0, 1, 2)))
-
-
 def duration(seconds: float) -> str:
-    """Write a time as people do: 42 s, 3 min 05 s, 1 h 20 min."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+    """Write a time as hours, minutes and seconds: 0:03:05."""
+    return str(timedelta(seconds=round(seconds)))
 
 
 def shortened(text: str, length: int = 160) -> str:
@@ -176,59 +192,34 @@ def interval(metric: dict[str, float]) -> str:
     return "{value:.1%} ({low:.1%} to {high:.1%})".format(**metric)
 
 
-@contextmanager
-def progress_bar(
-    what: str, unit: str, *, scale: float = 1, done_before: int = 0
-) -> Iterator[ShowProgress]:
-    """Yield a function of the amount done, of the total where known, and of more to show.
-
-    Counts are divided by `scale` to be in `unit`s: bytes are shown as MB with a scale of 1e6.
-    `done_before` counts as done, but not for the speed. Where standard error is not a terminal,
-    a line is printed every ten seconds.
-    """
-    from rich import progress
-
-    console = messages()
-    columns = (
-        progress.SpinnerColumn(),
-        progress.TextColumn("{task.description}", markup=False),
-        progress.BarColumn(bar_width=16),
-        progress.TextColumn("{task.fields[count]}", markup=False),
-        progress.TimeRemainingColumn(compact=True),
-        progress.TextColumn("left"),
-    )
-    bar = progress.Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    )
-    task = bar.add_task(what, total=None, completed=done_before, count="")
-    start = last = time.monotonic()
-
-    def show(done: int, total: int | None, more: str = "") -> None:
-        nonlocal last
-        of_total = "" if total is None else f" of {total / scale:,.0f}"
-        count = f"{done / scale:,.0f}{of_total} {unit}{more}"
-        bar.update(task, completed=done, total=total, count=count)
-        now = time.monotonic()
-        if console.is_terminal or now - last < _SECONDS_BETWEEN_LINES or done <= done_before:
-            return
-        last = now
-        line = f"{what}: {count}, {now - start:.0f} s"
-        if total:
-            seconds = (now - start) / (done - done_before) * max(0, total - done)
-            line += f", about {seconds:.0f} s left"
-        console.print(line)
-
-    with bar:
-        yield show
-
-
 class Display:
-    """Shows the progress of one stage after another; leaving the `with` block ends the last."""
+    """Shows a progress bar for one stage after another, where standard error is a terminal.
 
-    def __init__(self, unit: str = "MB", scale: float = 1e6) -> None:
-        self.unit, self.scale = unit, scale
-        self._bar = ExitStack()
-        self._training: ShowProgress | None = None
+    What is printed meanwhile appears above the bar. Leaving the `with` block ends the last stage.
+
+    Example
+    -------
+    >>> with Display() as display:
+    ...     show = display.stage("reading")
+    ...     show(10, 200)
+    """
+
+    def __init__(self) -> None:
+        from rich import progress
+
+        self.name = ""  # of the stage
+        self._bar = progress.Progress(
+            progress.SpinnerColumn(),
+            progress.TextColumn("{task.description}", markup=False),
+            progress.BarColumn(bar_width=16),
+            progress.TaskProgressColumn(),
+            progress.TimeRemainingColumn(),
+            progress.TextColumn("left{task.fields[more]}", markup=False),
+            console=messages(),
+            speed_estimate_period=600,  # seconds: a training of a study takes minutes
+            transient=True,
+            disable=not messages().is_terminal,
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -236,20 +227,98 @@ class Display:
     def __exit__(self, *_: object) -> None:
         self.end_stage()
 
-    def stage(self, name: str) -> ShowProgress:
-        """Begin a stage, counted in the display's units; the previous one ends."""
-        self.end_stage()
-        return self._bar.enter_context(progress_bar(name, self.unit, scale=self.scale))
+    def stage(self, name: str, done: int = 0) -> Callable[..., None]:
+        """Begin a stage; the previous one ends.
 
-    def show_training(self, unit: str, done: int, total: int, more: str) -> None:
-        """Show the progress of the training itself, the stage that begins with the first call."""
-        if self._training is None:
-            self.end_stage()
-            bar = progress_bar("training", unit, done_before=done)
-            self._training = self._bar.enter_context(bar)
-        self._training(done, total, more)
+        Parameters
+        ----------
+        name : what is done.
+        done : what an earlier session has done, which says nothing about the speed.
+
+        Returns
+        -------
+        A function of the amount done, of the total or `None`, and of more to show.
+        """
+        self.end_stage()
+        self.name = name
+        task = self._bar.add_task(name, total=None, completed=done, more="")
+        self._bar.start()
+
+        def show(done: int, total: int | None, more: str = "") -> None:
+            if task in self._bar.task_ids:  # the stage goes on
+                self._bar.update(task, completed=done, total=total, more=more)
+
+        return show
 
     def end_stage(self) -> None:
-        """End the bar."""
-        self._bar.close()
-        self._training = None
+        """End the stage; its bar disappears."""
+        self._bar.stop()
+        for task in self._bar.task_ids:
+            self._bar.remove_task(task)
+
+
+def run_guarded(command: Callable[[], Any]) -> int:
+    """Run the command line and return its exit code; whatever goes wrong is one message.
+
+    Parameters
+    ----------
+    command : does the work; if it returns an exit code, that is the result.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError, ValueError):  # a stream of a test or a notebook
+            # Characters that the terminal's encoding lacks are printed as escapes.
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        code = command()
+        sys.stdout.flush()  # a full disk or a closed pipe shows here, not after the end
+        return code if isinstance(code, int) else 0
+    except KeyboardInterrupt:
+        message("stopped")
+        return STOPPED
+    except BrokenPipeError:  # the reader has closed the pipe: headstart … | head
+        _close_quietly()
+        return BUG
+    except SystemExit:
+        raise
+    except BaseException as error:  # a panic of a library in Rust is not an Exception
+        return _report(error)
+
+
+def _report(error: BaseException) -> int:
+    """Print what is wrong, where, and how to fix it; of a bug also the traceback."""
+    before_dashes = sys.argv[: sys.argv.index("--")] if "--" in sys.argv else sys.argv
+    found = _usage_error(error) or explain(error)
+    bug = found is None
+    if found is None:
+        what = f"this is a bug in Headstart: {type(error).__name__}: {error}"
+        found = HeadstartError(what, fix="please report it, with the lines above", code="bug")
+    elif found.code in FILE_CODES and (found.where or "").startswith(str(cache_folder())):
+        found.fix = "let HEADSTART_CACHE name a folder that can be written to and has room"
+    try:
+        if bug or "--debug" in before_dashes:
+            traceback.print_exception(error)
+        message("[bold red]error:[/] {what}", what=found.what)
+        for name, value in (("where", found.where), ("fix", found.fix)):
+            if value is not None:
+                message("  [bold]{name}:[/] {value}", name=name, value=value)
+        if "--json" in before_dashes:
+            print_json({"error": found.document()})
+    except OSError:  # nothing can be written where the message should go
+        _close_quietly()
+    return BUG if bug else USER
+
+
+def _usage_error(error: BaseException) -> HeadstartError | None:
+    """Return what the library that parses the arguments found, if it was that."""
+    if not hasattr(error, "format_message"):
+        return None
+    path = getattr(getattr(error, "ctx", None), "command_path", "headstart")
+    fix = f"{path} --help lists the options"
+    return HeadstartError(error.format_message(), fix=fix, code="usage")
+
+
+def _close_quietly() -> None:
+    """Send what is left in the buffers of the standard streams nowhere."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -14,11 +14,10 @@ from typing import Annotated, Any
 import typer
 
 from headstart.cli.console import note
-from headstart.config import Config, Setting, read_toml
+from headstart.config import Config, Setting, read_toml, value_problems
 from headstart.errors import HeadstartError
 
 PANELS = ("Data", "Model", "Study", "Training", "Machine", "Output", "Advanced")
-OTHER_NAMES = {"objectives": ["--objective"]}
 METAVARS = {int: "INTEGER", float: "NUMBER", str: "TEXT"}
 UNITS = {"k": 1e3, "m": 1e6, "g": 1e9}
 
@@ -32,9 +31,6 @@ Json = Annotated[bool, option("--json", help="Print one JSON document and nothin
 Debug = Annotated[bool, option("--debug", help="Show the traceback of an error.", panel="Advanced")]
 Resume = Annotated[bool, option("--resume", help="Continue the run in --out.")]
 DryRun = Annotated[bool, option("--dry-run", help="Show the plan and stop.")]
-Track = Annotated[
-    list[str] | None, option("--track", help="Also write the metrics for: tensorboard.")
-]
 Baselines = Annotated[
     bool,
     option(
@@ -77,7 +73,10 @@ def from_config(
                 written = values.pop(one.name)
                 if written not in (None, []):
                     given[one.name] = _value(one, written)
-            check(settings, given, function.__name__)
+            # `Config.create` rejects unknown names of the file.
+            if problems := value_problems(settings, given, options=True):
+                fix = f"headstart {function.__name__} --help lists the settings and values"
+                raise HeadstartError("; ".join(problems), fix=fix, code="config")
             function(given, **values)
 
         kinds = {one.name: _declare(one) for one in settings}
@@ -112,13 +111,12 @@ def _declare(one: Setting) -> Any:
     if one.kind is bool:
         flags = f"{one.option}/--no-{one.option[2:]}"
         return Annotated[bool | None, option(flags, help=help_text(one), panel=panel)]
-    names = [one.option, *OTHER_NAMES.get(one.name, [])]
-    declared = option(*names, help=help_text(one), panel=panel, metavar=METAVARS[one.kind])
+    declared = option(one.option, help=help_text(one), panel=panel, metavar=METAVARS[one.kind])
     return Annotated[list[str] | None, declared] if one.is_list else Annotated[str | None, declared]
 
 
-def help_text(one: Setting, *, default: bool = True) -> str:
-    """Describe a setting with its choices, bounds and, if wanted, its default.
+def help_text(one: Setting) -> str:
+    """Describe a setting with its choices, bounds and default.
 
     Example
     -------
@@ -130,24 +128,10 @@ def help_text(one: Setting, *, default: bool = True) -> str:
         parts.append(f"Choices: {', '.join(one.choices)}.")
     if 1 in (one.maximum, one.below):
         parts.append("From 0 to 1.")
-    elif one.minimum is not None and one.minimum > 1:
-        parts.append(f"At least {one.minimum:,}.")
-    if default and one.default not in (None, []):
+    if one.default not in (None, []):
         shown = {True: "yes", False: "no"}[one.default] if one.kind is bool else one.default
         parts.append(f"Default: {shown}.")
     return " ".join(parts)
-
-
-def check(settings: list[Setting], given: dict[str, Any], command: str) -> None:
-    """Reject bad values in one message; `Config.create` rejects unknown names of a file."""
-    problems, fixes = [], []
-    for one in settings:
-        if problem := one.problem(given.get(one.name, one.default)):
-            problems.append(problem.replace(one.name, one.option, 1))
-            fixes.append(one.suggestion(given.get(one.name, one.default)))
-    if problems:
-        fix = "; ".join(filter(None, fixes)) or f"headstart {command} --help lists the values"
-        raise HeadstartError("; ".join(problems), fix=fix, code="config")
 
 
 def _value(one: Setting, text: Any) -> Any:
@@ -182,7 +166,7 @@ def with_task(given: dict[str, Any]) -> dict[str, Any]:
     if "task" in given or not given.get("dataset"):
         return given
     from headstart.data.columns import ReadOptions
-    from headstart.data.read import guess_task
+    from headstart.data.splits import guess_task
 
     names = ("text_column", "second_column", "label_column", "encoding")
     options = ReadOptions(**{name: given[name] for name in names if given.get(name)})

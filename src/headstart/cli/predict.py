@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,12 +11,12 @@ from rich.table import Table
 from rich.text import Text
 
 from headstart.cli.console import (
+    Display,
     facts_table,
     interval,
-    messages,
     note,
     print_json,
-    progress_bar,
+    print_result,
     record_table,
     results,
     shortened,
@@ -34,6 +35,10 @@ CALIBRATED = (
 )
 MOST_CLASSES = 12  # in tables for people
 TOO_LONG = "longer than this run reads (set with finetune's --length, or --long windows)"
+PERPLEXITY = (
+    "perplexity [bold]{perplexity:,.1f}[/] per token, {bits_per_byte:.3f} bits per byte, "
+    "over {tokens:,} tokens of {documents:,} documents"
+)
 CausalRun = Annotated[
     Path, typer.Argument(help="The folder of a run pretrained with the causal objective.")
 ]
@@ -60,7 +65,7 @@ def predict(
     output: Annotated[
         Path | None,
         option(
-            help="The file to write; its suffix is the format: .csv, .jsonl, .parquet, … "
+            help="The file to write; its suffix is the format: .csv, .jsonl or .conll. "
             "It has the columns of the input and "
             "those of the predictions: label, probabilities, …; one that the input has already is "
             "called predicted_label, predicted_…"
@@ -75,7 +80,7 @@ def predict(
     """Predict labels with their probabilities, tags of words, or answers in a text.
 
     headstart predict RUN "a fine film"
-    headstart predict RUN --input reviews.csv --output predictions.parquet
+    headstart predict RUN --input reviews.csv --output predictions.csv
     headstart predict RUN "Who lives here?" "In 1970, Ada lived here."
     headstart predict RUN --input sentences.conll --output tagged.conll
     """
@@ -114,7 +119,7 @@ def predict(
     if json:
         print_json({"run": str(opened.folder), "predictions": found})
     elif "tags" in task.prediction_fields:
-        print_tags(found, entities=getattr(task, "entities", True))
+        print_tags(found)
     elif "answer" in task.prediction_fields:
         print_spans(found)
     else:
@@ -123,14 +128,13 @@ def predict(
 
 def read_standard_input() -> list[str]:
     """Read texts from standard input, one per line."""
-    if sys.stdin is None or sys.stdin.isatty():
+    piped = sys.stdin is not None and not sys.stdin.isatty()
+    lines = [line for line in sys.stdin.read().splitlines() if line.strip()] if piped else []
+    if not lines:
         raise HeadstartError(
             "no text was given",
-            fix='headstart predict RUN "…", or --input FILE, or texts on standard input',
+            fix='headstart predict RUN "…", or --input FILE, or lines on standard input',
         )
-    lines = [line for line in sys.stdin.read().splitlines() if line.strip()]
-    if not lines:
-        raise HeadstartError("standard input has no text", fix="write one text per line")
     return lines
 
 
@@ -140,18 +144,15 @@ def _predict_file(
     from headstart.data.columns import ReadOptions
 
     options = ReadOptions(**given)
-    with progress_bar("predicting", "rows") as show:
+    with Display() as display:
+        show = display.stage("predicting")
         summary = run.predict_file(source, output, options=options, progress=show)
     if json:
         print_json(summary)
         return
-    if summary["cut_rows"]:
-        note(f"{summary['cut_rows']:,} rows are {TOO_LONG}")
     if summary["bad_rows"]:
-        bad = f"{summary['bad_rows']:,} rows could not be predicted"
-        note(f"{bad}; the output has them without a prediction:")
-        for row in summary["bad"][:5]:
-            messages().print(f"  row {row['row']:,}: {row['error']}")
+        reasons = "; ".join(f"row {row['row']:,}: {row['error']}" for row in summary["bad"][:5])
+        note(f"{summary['bad_rows']:,} rows could not be predicted, {reasons}")
     line = "[bold]{output}[/]: {rows:,} rows, in the order of {source}"
     write(line, output=output, rows=summary["rows"], source=source)
 
@@ -173,39 +174,27 @@ def print_classes(found: list[dict[str, Any]], columns: list[str]) -> None:
         write("[dim]{about}[/]", about=OCCLUSION)
 
 
-def print_tags(found: list[dict[str, Any]], *, entities: bool) -> None:
-    """Print each word with its tag; below, the entities, or the words if tags make no entities."""
-    columns = {"text": "", "kind": "", "probability": ".1%"}
+def print_tags(found: list[dict[str, Any]]) -> None:
+    """Print each word with its tag, and below the entities, if the tags make some."""
+    columns = {"text": "", "kind": "", "probability": ".1%", "start": "d", "end": "d"}
     for one in found:
-        every = zip(one["words"], one["tags"], one["probabilities"], strict=True)
-        words = [
-            {"text": w, "kind": tag, "probability": p} for w, tag, p in every if tag is not None
-        ]
-        write("{line}", line=" ".join("{text}/{kind}".format(**word) for word in words))
+        tagged = zip(one["words"], one["tags"], strict=True)
+        words = [f"{word}/{tag}" for word, tag in tagged if tag is not None]
+        write("{words}", words=" ".join(words))
         if unread := len(one["words"]) - len(words):
             note(f"the last {unread:,} words were not read: the text is {TOO_LONG}")
-        if entities:
-            places = {"start": "d", "end": "d"}
-            results().print(record_table(one["entities"], {**columns, **places}), "")
-        else:
-            results().print(record_table(words, columns), "")
+        if one["entities"]:
+            results().print(record_table(one["entities"], columns), "")
 
 
 def print_spans(found: list[dict[str, Any]]) -> None:
     """Print the answer to each question, and where it is in its text."""
     for one in found:
-        write("[dim]{question}[/]", **one)
         if one["answer"] is None:
-            write("no answer in this text, {probability:.1%}\n", **one)
+            write("[dim]{question}[/] no answer in this text, {probability:.1%}", **one)
         else:
             line = "[bold green]{answer}[/], {probability:.1%}, characters {start} to {end}"
-            write(line, **one)
-            before = one["text"][max(0, one["start"] - 60) : one["start"]]
-            after = one["text"][one["end"] : one["end"] + 60]
-            context = f"{before}[{one['answer']}]{after}".replace("\n", " ")
-            write("[dim]…{context}…[/]\n", context=context)
-        if one["unread"]:
-            note(f"the last {one['unread']:,} characters were not read: the text is {TOO_LONG}")
+            write("[dim]{question}[/] " + line, **one)
 
 
 @from_config(DatasetSettings, only=("text_column", "label_column"))
@@ -246,22 +235,29 @@ def evaluate(
         )
     rows, which = evaluation_rows(config, task, dataset, **given)
     found: dict[str, Any] = {"run": str(run), "evaluated_on": which}
-    with progress_bar("evaluating", "texts") as show:
+    with Display() as display:
+        show = display.stage("evaluating")
         found |= opened.evaluate(rows, progress=show)
     found["unfinished"] = is_run(run) and not opened.summary
     # An export does not know the rows that trained it, so it has nothing to be compared with.
     found["baselines"] = find_baselines(run, opened, rows) if baselines and is_run(run) else []
-    if json:
-        print_json(found)
-    else:
-        print_evaluation(found, task)
+    print_result(found, partial(print_evaluation, task), json=json)
 
 
-def print_evaluation(found: dict[str, Any], task: Any) -> None:
+def print_evaluation(task: Any, found: dict[str, Any]) -> None:
     """Print the metrics, the confusion, the baselines, the classes and the worst mistakes."""
     line = "[bold]{run}[/] on {evaluated_on}: {rows:,} {row_name}"
     write(line, row_name=task.row_name, **found)
-    for text in _evaluation_notes(found, task):
+    notes = list(found.get("notes", []))
+    if found["unfinished"]:
+        resume = f"headstart finetune --resume --out {found['run']}"
+        notes.append(f"the training has not ended; these are its best weights so far ({resume})")
+    if found["seen_rows"]:
+        seen = f"{found['seen_rows']:,} {task.row_name}"
+        notes.append(f"dropped: {seen} that trained the run or selected its weights")
+    if truncated := found.get("truncated"):
+        notes.append(f"{truncated['texts']:,} texts are longer than the run reads")
+    for text in notes:
         write("[yellow]note:[/] {text}", text=text)
     intervals = {name: interval(one) for name, one in found["intervals"].items()}
     for name, value in found.items():
@@ -279,12 +275,11 @@ def print_evaluation(found: dict[str, Any], task: Any) -> None:
     if found["baselines"]:
         results().print(baseline_table(found["baselines"], [task.metric, *intervals]), "")
     if classes := found.get("classes"):
-        rows = [one | {task.class_row_name: one["support"]} for one in classes]
-        if len(rows) > MOST_CLASSES:
-            rows = sorted(rows, key=lambda one: one["f1"])[:MOST_CLASSES]
-            write("the lowest F1 of {count:,} classes (--json has all):", count=len(classes))
+        if len(classes) > MOST_CLASSES:
+            classes = sorted(classes, key=lambda one: one["f1"])[:MOST_CLASSES]
+            write("the lowest F1 of {count:,} classes (--json has all):", count=len(found["classes"]))
         shares = dict.fromkeys(("precision", "recall", "f1"), ".1%")
-        results().print(record_table(rows, {"name": "", **shares, task.class_row_name: ","}))
+        results().print(record_table(classes, {"name": "", **shares, "support": ","}))
     if mistakes := found.get("mistakes"):
         write("\n[bold]the most confident mistakes[/], of the model or of the labels")
         for mistake in mistakes:
@@ -312,23 +307,6 @@ def confusion_table(confusion: list[list[int]], labels: list[str]) -> Table:
     return record_table(frequent, {"labelled": "", "predicted": "", "rows": ","})
 
 
-def _evaluation_notes(found: dict[str, Any], task: Any) -> list[str]:
-    notes = list(found.get("notes", []))
-    if found["unfinished"]:
-        resume = f"headstart finetune --resume --out {found['run']}"
-        notes.append(f"the training has not ended; these are its best weights so far ({resume})")
-    if found["seen_rows"]:
-        seen = f"{found['seen_rows']:,} {task.row_name}"
-        notes.append(f"dropped: {seen} that trained the run or selected its weights")
-    elif found["seen_rows"] is None:
-        notes.append("the run does not record which rows trained it")
-    if truncated := found.get("truncated"):
-        share = truncated["tokens"] / truncated["of"]
-        longer = f"{truncated['texts']:,} texts are longer than the run reads"
-        notes.append(f"{longer}; {share:.1%} of all tokens were not read")
-    return notes
-
-
 def generate(
     run: CausalRun,
     prompt: Annotated[str, typer.Argument(help="The text to continue.")] = "",
@@ -336,9 +314,6 @@ def generate(
     temperature: Annotated[
         float, typer.Option(min=0, help="0 always takes the most probable token (greedy).")
     ] = 0.8,
-    top_k: Annotated[
-        int, typer.Option(min=0, help="Sample from the k most probable tokens only; 0 is all.")
-    ] = 0,
     top_p: Annotated[
         float,
         typer.Option(
@@ -358,25 +333,12 @@ def generate(
     from headstart import language_model
 
     opened = language_model.open_language_model(run, causal=True, to="write")
-    how: dict[str, Any] = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+    how: dict[str, Any] = {"temperature": temperature, "top_p": top_p, "seed": seed}
     decode = opened.tokenizer.decode
-    found = list(language_model.generate(opened, prompt, tokens=tokens, **how))
-    ids = [token for token, _ in found]
-    if not json:
-        results().print(prompt + decode(ids), soft_wrap=True)
-        return
-    steps = [
-        {
-            "token": decode([token]),
-            "alternatives": [
-                {"token": decode([other]) or "end of text", "probability": probability}
-                for other, probability in alternatives
-            ],
-        }
-        for token, alternatives in found
-    ]
+    ids = list(language_model.generate(opened, prompt, tokens=tokens, **how))
     ended = bool(ids) and ids[-1] == opened.tokenizer.end_id
-    print_json({"prompt": prompt, "text": decode(ids), "ended": ended, "tokens": steps})
+    document = {"prompt": prompt, "text": decode(ids), "ended": ended}
+    print_result(document, "{prompt}{text}", json=json)
 
 
 def fill(
@@ -397,14 +359,15 @@ def fill(
     from headstart import language_model
 
     opened = language_model.open_language_model(run, causal=False, to="fill a gap")
-    gaps = language_model.fill(opened, text, candidates=candidates)
+    gaps = [
+        [{"token": token, "probability": probability} for token, probability in gap]
+        for gap in language_model.fill(opened, text, candidates=candidates)
+    ]
     if json:
-        documents = [[{"token": token, "probability": p} for token, p in gap] for gap in gaps]
-        print_json({"text": text, "gaps": documents})
-        return
-    for number, gap in enumerate(gaps, 1):
-        words = "  ".join(f"{token.strip()} {probability:.1%}" for token, probability in gap)
-        write("{mask} {number}: {words}", mask="[MASK]", number=number, words=words)
+        print_json({"text": text, "gaps": gaps})
+    else:
+        for gap in gaps:
+            results().print(record_table(gap, {"token": "", "probability": ".1%"}), "")
 
 
 @from_config(PretrainConfig, only=("text_column", "encoding"))
@@ -428,13 +391,7 @@ def perplexity(
     to = "measure the perplexity of a text"
     opened = language_model.open_language_model(run, causal=True, to=to)
     corpus = read_corpus(files, **given)
-    with progress_bar("reading", "documents") as show:
+    with Display() as display:
+        show = display.stage("reading")
         found = language_model.perplexity(opened, corpus, length=length, progress=show)
-    if json:
-        print_json(found)
-    else:
-        write(
-            "perplexity [bold]{perplexity:,.1f}[/] per token, {bits_per_byte:.3f} bits per byte, "
-            "over {tokens:,} tokens of {documents:,} documents",
-            **found,
-        )
+    print_result(found, PERPLEXITY, json=json)

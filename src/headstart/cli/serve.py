@@ -1,22 +1,28 @@
-"""`headstart export` and `serve`: a run for other programs, and over HTTP."""
+"""`headstart export`, `serve` and `app`: a run for other programs, over HTTP, the web page."""
 
 import logging
 import os
+import secrets
+import webbrowser
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from headstart.cli.console import messages, print_json, styled, write
+from headstart.cli.console import message, print_json, print_result, write
 from headstart.cli.options import Debug, Json, from_config, option
 from headstart.errors import need_packages
 from headstart.serve.settings import ServeConfig
 
-PACKAGES = ("fastapi", "uvicorn", "prometheus_client")
+HOST = "127.0.0.1"  # of the web page
+PAGE_READY = (
+    "Headstart: {address}\nUploads and studies are saved in {place}. Ctrl-C ends the page, "
+    "not a study."
+)
 READY = (
-    "[bold]{name}[/] ({task}) listens at [bold]{address}/predict[/]; {address}/openapi.json "
-    "describes the requests\n[dim]Ctrl-C stops it, SIGHUP opens a newer run[/]"
+    "a model of the task {task} listens at [bold]{address}/predict[/]; {address}/openapi.json "
+    "describes the requests\n[dim]Ctrl-C stops it[/]"
 )
 
 
@@ -34,28 +40,28 @@ def serve(
 
     headstart serve runs/classifier
     """
-    need_packages("serve", *PACKAGES)
+    need_packages("serve", "fastapi", "uvicorn", "prometheus_client")
     config = ServeConfig.create(**given)
     from headstart.serve.server import run_server
 
     if not run_server(run, config, ready=partial(_print_ready, json), log_config=LOG_CONFIG):
-        messages().print("stopped at once, after a second signal")
+        message("stopped at once, after a second signal")
         raise typer.Exit(130)
-    messages().print("stopped: every accepted request has its response")
+    message("stopped: every accepted request has its response")
 
 
 def _print_ready(json: bool, address: str, facts: dict[str, Any]) -> None:
     if json:
         print_json({"address": address, "pid": os.getpid(), "model": facts})
     else:
-        messages().print(styled(READY, address=address, **facts), soft_wrap=True)
+        message(READY, address=address, **facts)
 
 
 class MessageHandler(logging.Handler):
     """Prints the server's log where the command line prints its messages."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        messages().print(self.format(record), soft_wrap=True)
+        message("{line}", line=self.format(record))
 
 
 # For this process and for every worker; of uvicorn only errors.
@@ -78,13 +84,6 @@ def export(
     to: Annotated[str, option(help="huggingface or onnx.")],
     out: Annotated[Path, option(help="A new folder.")],
     int8: Annotated[bool, option("--int8", help="Store the weights in 8 bits.")] = False,
-    test: Annotated[
-        str | None,
-        option(
-            help="Labelled texts to measure the export on; by default the test part of the "
-            "run's dataset.",
-        ),
-    ] = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -94,12 +93,63 @@ def export(
     """
     from headstart.interop.export import export_run
 
-    found = export_run(run, to, out, int8=int8, test=test)
-    if json:
-        print_json(found)
-        return
-    write("[bold]{out}[/]: {model}", out=out, model=found["model"])
+    found = export_run(run, to, out, int8=int8)
+    print_result(found, print_export, json=json)
+
+
+def print_export(found: dict[str, Any]) -> None:
+    """Print where an export is, and how far its outputs are from the run's."""
+    write("[bold]{out}[/]: {model}", **found)
     for one in found["comparisons"]:
         write("  {inputs}: differs by {difference:.2g} at most", **one)
     for text in found["notes"]:
         write("  note: {text}", text=text)
+
+
+def app(
+    folder: Annotated[
+        Path | None,
+        option(help="Where uploads and studies are saved; by default your data folder."),
+    ] = None,
+    port: Annotated[
+        int,
+        option(min=0, max=65_535, help="The port; 0 finds a free one. Default: 8765."),
+    ] = 8765,
+    upload_mb: Annotated[
+        int, option(min=1, help="The largest file, in megabytes. Default: 1000.")
+    ] = 1_000,
+    browser: Annotated[
+        bool, option("--browser/--no-browser", help="Open the page in the browser.")
+    ] = True,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Open a local web page: look at data, plan and watch a study, try its classifier.
+
+    Only this machine can reach it, and only with the key in the address, which each start makes
+    anew. A study that was started goes on when the page is closed or this command ends. From
+    another machine, use ssh: ssh -L 8765:127.0.0.1:8765 NAME
+    """
+    need_packages("serve", "fastapi", "uvicorn")
+    from headstart.files import locked, user_folder
+    from headstart.serve.server import run_here
+    from headstart.serve.settings import bind
+    from headstart.webapp.server import make_app, make_config
+
+    place = (folder or user_folder("data") / "app").expanduser().resolve()
+    with locked(place / "server", "app"), bind(HOST, port) as listening:
+        made = make_app(place, upload_mb=upload_mb)
+        chosen = listening.getsockname()[1]
+        page = f"http://{HOST}:{chosen}/"
+
+        def announce() -> None:
+            address = f"{page}#key={made.state.token}"
+            if json:
+                print_json({"address": address, "folder": str(place), "port": chosen})
+            message(PAGE_READY, address=address, place=place)
+            if browser:
+                ticket = secrets.token_urlsafe(24)
+                made.state.tickets.add(ticket)
+                webbrowser.open(f"{page}#ticket={ticket}")
+
+        run_here(make_config(made), listening, announce)

@@ -8,18 +8,19 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.table import Table
-from rich.text import Text
 
 from headstart.cli.console import (
     Display,
     duration,
     interval,
+    message,
     messages,
     note,
     print_json,
+    print_result,
     record_table,
     results,
-    styled,
+    shortened,
     write,
 )
 from headstart.cli.options import (
@@ -28,7 +29,6 @@ from headstart.cli.options import (
     DryRun,
     Json,
     Resume,
-    Track,
     from_config,
     option,
     with_task,
@@ -36,7 +36,7 @@ from headstart.cli.options import (
 from headstart.config import Config, FinetuneConfig, PretrainConfig, is_run, pin_base
 from headstart.errors import HeadstartError
 from headstart.evaluation import metric_name
-from headstart.training.callbacks import Callback, find_trackers
+from headstart.training.callbacks import Callback
 
 FORMATS = {  # other metrics are shares
     "perplexity": ",.1f",
@@ -50,9 +50,10 @@ SCRATCH = (
     "no --base: the network starts from scratch. To pretrain one first: "
     "headstart pretrain my-text.txt --out runs/base"
 )
-WORSE_THAN_UNIGRAM = (
-    "[yellow]That is worse than a unigram model[/], which knows only how frequent each token is: "
-    "train longer (--minutes, --tokens), or give more text"
+PRETRAINED = (
+    "[bold]{out}[/]: {tokens:,} tokens at {tokens_per_second:,.0f} per second; held-out "
+    "perplexity [bold]{held_out[perplexity]:,.1f}[/] (a unigram model has "
+    "{unigram_perplexity:,.1f})\nnext: headstart finetune LABELLED-FILE --base {out}"
 )
 C = TypeVar("C", bound=Config)
 
@@ -66,7 +67,6 @@ def pretrain(
     processes: Annotated[
         int, option(help="Processes of this machine that share the training.", min=1, max=512)
     ] = 1,
-    track: Track = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -77,34 +77,23 @@ def pretrain(
     config, resume = make_config(PretrainConfig, given, out, resume=resume, source="corpus")
     from headstart.training.initialization import base_objective
     from headstart.training.pretrain import pretrain as train
-    from headstart.training.processes import find_processes, launch, reported_once
+    from headstart.training.processes import Processes, launch, reported_once
 
-    running = find_processes()
+    running = Processes()
     if processes > 1 and running.count == 1:
         raise typer.Exit(launch(processes, sys.argv[1:]))
     if config.base is not None and "objective" not in given and not resume:
         config = config.replace(objective=base_objective(config.base))
     with TrainDisplay() as display, resumable("pretrain", out), reported_once():
-        callbacks = [display, *find_trackers(track or [])]
-        run = train(config, out, resume=resume, callbacks=callbacks, dry_run=dry_run)
+        run = train(config, out, resume=resume, callbacks=[display], dry_run=dry_run)
     if not running.first:
         return
-    summary = run.summary
     if dry_run:
-        print_plan(run.plan, json=json)
+        print_result(run.plan, show_plan, json=json)
     elif json:
-        print_json(summary)
+        print_json(run.summary)
     else:
-        write(
-            "[bold]{out}[/]: {tokens:,} tokens at {tokens_per_second:,.0f} per second; held-out "
-            "perplexity [bold]{held_out[perplexity]:,.1f}[/] (a unigram model has "
-            "{unigram_perplexity:,.1f})",
-            out=out,
-            **summary,
-        )
-        if summary["held_out"]["perplexity"] > summary["unigram_perplexity"]:
-            write(WORSE_THAN_UNIGRAM)
-        write("next: headstart finetune LABELLED-FILE --base {out}", out=out)
+        write(PRETRAINED, out=out, **run.summary)
 
 
 @from_config(FinetuneConfig)
@@ -115,7 +104,6 @@ def finetune(
     ),
     resume: Resume = False,
     dry_run: DryRun = False,
-    track: Track = None,
     baselines: Baselines = True,
     json: Json = False,
     debug: Debug = False,
@@ -125,23 +113,15 @@ def finetune(
     headstart finetune reviews.csv --base runs/base --out runs/classifier
     """
     config, resume = make_config(FinetuneConfig, given, out, resume=resume, source="dataset")
-    if config.arm == "network" and config.base is None and not resume:
+    if config.base is None and not resume:
         note(SCRATCH)
-    if dry_run and config.arm in ("tfidf", "nb"):
-        raise HeadstartError(
-            f"--dry-run plans the training of a network; the arm {config.arm} takes seconds",
-            fix="leave --dry-run out",
-        )
-    from headstart.baselines.baselines import finetune_arm
     from headstart.training.finetune import finetune as train
 
-    with TrainDisplay("texts", 1) as display, resumable("finetune", out):
-        callbacks = [display, *find_trackers(track or [])]
+    with TrainDisplay() as display, resumable("finetune", out):
+        run = train(config, out, resume=resume, callbacks=[display], dry_run=dry_run)
         if dry_run:
-            plan = train(config, out, resume=resume, callbacks=callbacks, dry_run=True).plan
-            print_plan(plan, json=json)
+            print_result(run.plan, show_plan, json=json)
             return
-        run = finetune_arm(config, out, resume=resume, callbacks=callbacks)
     summary = run.summary
     compared = find_baselines(out, run) if baselines else []
     if json:
@@ -149,16 +129,11 @@ def finetune(
         return
     metrics = _metrics(summary["validation"])
     shown = ", ".join(f"{metric_name(name)} {value:.1%}" for name, value in metrics.items())
-    best = f"epoch {summary['best_epoch']}" if "best_epoch" in summary else config.arm
-    line = "[bold]{out}[/]: {best}, on validation: [bold]{shown}[/]"
-    write(line, out=out, best=best, shown=shown)
+    line = "[bold]{out}[/]: epoch {best}, on validation: [bold]{shown}[/]"
+    write(line, out=out, best=summary["best_epoch"], shown=shown)
     if compared:
         results().print(baseline_table(compared, metrics), "")
-    if summary.get("test_rows", 1):
-        write("next: headstart evaluate {out}, once: it reads the test part", out=out)
-    else:
-        hint = "there is no test part; evaluate it on other rows: headstart evaluate {out} FILE"
-        write(hint, out=out)
+    write("next: headstart evaluate {out}, once: it reads the test part", out=out)
 
 
 def make_config(
@@ -186,52 +161,43 @@ def make_config(
 @contextmanager
 def resumable(command: str, out: Path) -> Iterator[None]:
     """Print how to resume a training that was stopped; it has saved itself."""
-    from headstart.training.processes import find_processes
+    from headstart.training.processes import Processes
     from headstart.training.trainer import Interrupted
 
     try:
         yield
     except Interrupted as stopped:
-        if find_processes().first:
-            messages().print(
-                f"stopped and saved at step {stopped.step:,}; resume with: "
-                f"headstart {command} --resume --out {out}",
-                soft_wrap=True,
+        if Processes().first:
+            message(
+                "stopped and saved at step {step:,}; resume with: "
+                "headstart {command} --resume --out {out}",
+                step=stopped.step,
+                command=command,
+                out=out,
             )
         raise typer.Exit(130) from None
 
 
-def print_plan(plan: dict[str, Any], *, json: bool) -> None:
+def show_plan(plan: dict[str, Any]) -> None:
     """Print the plan of a training that is not done."""
-    if json:
-        print_json(plan)
-    else:
-        write("{plan}", plan=plan_text(plan))
+    write("{plan}", plan=plan_text(plan))
 
 
 def plan_text(plan: dict[str, Any]) -> str:
     """Describe the plan of a training in one line."""
     if "corpus_tokens" in plan:
         what = (
-            f"{counted(plan['steps'], 'step')}, {plan['tokens']:,} tokens "
-            f"({plan['epochs']:.2f} epochs of {plan['corpus_tokens']:,}); about "
-            f"{plan['peak_memory_bytes'] / 1e9:.1f} GB of memory"
+            f"{plan['tokens']:,} tokens ({plan['epochs']:.2f} epochs of {plan['corpus_tokens']:,})"
         )
     else:
-        labels = ", ".join(plan["labels"][:8]) + (", …" if len(plan["labels"]) > 8 else "")
         what = (
-            f"{plan['task']}, {plan['train_rows']:,} training rows, {plan['validation_rows']:,} "
-            f"validation rows; labels: {labels}; {counted(plan['epochs'], 'epoch')} of "
-            f"{counted(plan['steps_per_epoch'], 'step')}"
+            f"{plan['epochs']:,} epochs of {plan['task']}, {plan['train_rows']:,} training rows, "
+            f"{plan['validation_rows']:,} validation rows, labels: "
+            f"{shortened(', '.join(plan['labels']))}"
         )
-    threads = counted(plan["threads"], "thread")
     seconds = "" if plan["seconds"] is None else f", about {duration(plan['seconds'])}"
-    return f"{what}; {plan['parameters']:,} parameters; {threads}, {plan['precision']}{seconds}"
-
-
-def counted(number: int, noun: str) -> str:
-    """Write a number with its noun: 1 epoch, 2 epochs."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    machine = f"{plan['threads']} threads, {plan['precision']}{seconds}"
+    return f"{plan['steps']:,} steps: {what}; {plan['parameters']:,} parameters; {machine}"
 
 
 def _metrics(row: dict[str, Any]) -> dict[str, float]:
@@ -241,41 +207,49 @@ def _metrics(row: dict[str, Any]) -> dict[str, float]:
 class TrainDisplay(Display, Callback):
     """Shows the stages of a training, its plan, its progress and a line per evaluation."""
 
+    training = "training"  # the name of the stage of all steps
+
     def on_start(self, run: Any, step: int) -> None:
-        self.end_stage()
-        plan, console = run.plan, messages()
-        self._has_epochs = run.task is not None
-        console.print(styled("[bold]plan[/]: {text}", text=plan_text(plan)), soft_wrap=True)
-        if step:
-            console.print(f"resumed at step {step:,} of {plan['steps']:,}")
+        plan, resumed = run.plan, f"; resumed at step {step:,}" if step else ""
+        self._place = "step" if run.task is None else "epoch"
+        message("[bold]plan[/]: {text}{resumed}", text=plan_text(plan), resumed=resumed)
         for text in plan.get("notes", ()):
             note(text)
         if plan.get("swap"):
-            console.print(record_table(plan["swap"], SWAP_COLUMNS))
+            messages().print(record_table(plan["swap"], SWAP_COLUMNS))
         if truncated := plan.get("truncated"):
             note(
-                f"{truncated['texts']:,} of {plan['train_rows']:,} training texts are longer than "
-                f"{plan['length']} tokens; {truncated['tokens'] / truncated['of']:.1%} of all "
-                "tokens are not read (--length, or --long windows)"
+                f"{truncated:,} of {plan['train_rows']:,} training texts are longer than "
+                f"{plan['length']} tokens; their rest is not read (--length, or --long windows)"
             )
 
     def on_warning(self, message: str) -> None:
         note(message)
 
     def on_step(self, state: Any) -> None:
+        if self.name != self.training:
+            self._steps = self.stage(self.training, state.step)
         speed = state.tokens / max(state.seconds, 1e-9)
         more = f", loss {state.loss:.3f}, {speed:,.0f} tokens/s"
-        self.show_training("steps", state.step, state.steps, more)
+        self._steps(state.step, state.steps, f", step {state.step:,}{more}")
 
     def on_evaluation(self, state: Any) -> None:
         row = state.history[-1]
-        place = f"epoch {state.evaluations}" if self._has_epochs else f"step {state.step:,}"
-        words = [place, f"train loss {row['train_loss']:.4f}", f"held-out loss {row['loss']:.4f}"]
-        for name, value in _metrics(row).items():
-            words.append(f"{metric_name(name)} {value:{FORMATS.get(name, '.1%')}}")
-        shown = Text("  ".join([*words, duration(row["total_seconds"])]))
-        shown.append("  best" if state.best_step == state.step else "", style="green")
-        messages().print(shown, soft_wrap=True)
+        number = state.step if self._place == "step" else len(state.history)
+        metrics = [
+            f"{metric_name(name)} {value:{FORMATS.get(name, '.1%')}}"
+            for name, value in _metrics(row).items()
+        ]
+        message(
+            "{place} {number:,}  train loss {train_loss:.4f}  held-out loss {loss:.4f}  {metrics}  "
+            "{time}[green]{best}[/]",
+            place=self._place,
+            number=number,
+            metrics="  ".join(metrics),
+            time=duration(row["total_seconds"]),
+            best="  best" if state.best_step == state.step else "",
+            **{name: row[name] for name in ("train_loss", "loss")},
+        )
 
 
 def find_baselines(folder: Path, run: Any, rows: Any = None) -> list[dict[str, Any]]:

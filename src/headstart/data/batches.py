@@ -1,4 +1,11 @@
-"""Batches of a token store or of texts: each is a pure function of (seed, step).
+"""Token ids of a corpus on disk, and batches of them: each is a pure function of (seed, step).
+
+A store is a folder named by a key of the corpus, the tokenizer and the held-out share, so that the
+second request finds it. It is written under a temporary name, synced, and renamed: it is complete
+or absent. What a killed writer left is removed by the next writer of the same store, and a damaged
+store is made again. It has two parts, `train` and `held_out`, of two files: where each document
+starts (8 bytes each), and the little-endian ids of all documents. The manifest has a checksum of
+each file, which opening the store checks.
 
 For pretraining the documents form one stream, each as `<begin> document <end>`, that is cut every
 `length` tokens: no position is wasted, and only the last row can have padding. A segment number
@@ -8,19 +15,200 @@ A resumed run takes step k and gets exactly what the uninterrupted run had there
 replayed and there is no position to save.
 """
 
+import hashlib
+import json
+import shutil
+from array import array
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
+from filelock import FileLock
 from numpy.typing import NDArray
 from torch import Tensor
 
-from headstart.data.token_store import TokenStore
-from headstart.data.tokenizers import Tokenizer
+from headstart.data.dataset import batched
+from headstart.data.sources import hash_content
+from headstart.data.tokenizers import Tokenizer, Tokens, hash_of
 from headstart.errors import HeadstartError
+from headstart.files import sync
+
+FORMAT = 6
+MANIFEST = "manifest.json"
+PARTS = ("train", "held_out")
+INDEX_DTYPE = np.dtype("<u8")
+_COUNTED = 1 << 22  # ids at once
+
+
+class TokenStore:
+    """One part of a finished store: documents of ids that stay on disk until they are used."""
+
+    def __init__(self, folder: Path, part: str, dtype: np.dtype[np.unsignedinteger]) -> None:
+        self.folder = folder
+        self.key = f"{folder.name}/{part}"
+        self.starts = _map(folder / f"{part}-documents.bin", INDEX_DTYPE)
+        self._ids = _map(folder / f"{part}-ids.bin", dtype)
+        self.tokens = len(self._ids)
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def __getitem__(self, document: int) -> Tokens:
+        return self._ids[int(self.starts[document]) : int(self.starts[document + 1])]
+
+    def __iter__(self) -> Iterator[Tokens]:
+        return map(self.__getitem__, range(len(self)))
+
+    def counts(self, vocab_size: int) -> NDArray[np.int64]:
+        """Count the occurrences of each id: (vocab_size,)."""
+        total = np.zeros(vocab_size, dtype=np.int64)
+        for start in range(0, self.tokens, _COUNTED):
+            total += np.bincount(self._ids[start : start + _COUNTED], minlength=vocab_size)
+        return total
+
+
+def _map(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
+    if path.stat().st_size == 0:
+        return np.empty(0, dtype=dtype)  # the system cannot map an empty file
+    # As a plain array: slices of a memmap object are several times slower to make.
+    return np.asarray(np.memmap(path, dtype=dtype, mode="r"))
+
+
+def store_corpus(
+    documents: Iterable[str],
+    tokenizer: Tokenizer,
+    folder: Path,
+    *,
+    fingerprint: str,
+    held_out: int = 0,
+) -> list[TokenStore]:
+    """Open the store of a corpus, or make it; the corpus is read at most once.
+
+    Several processes may ask for the same store: one makes it, the others wait and open it.
+
+    Parameters
+    ----------
+    documents : iterable of str
+    tokenizer : Tokenizer
+    folder : Path
+        The folder of all stores.
+    fingerprint : str
+        A hash of the documents.
+    held_out : int
+        Documents with a hash below it are held out; `choose_held_out` finds it. By default none is.
+
+    Returns
+    -------
+    list of TokenStore
+        The documents to train on and those held out.
+    """
+    settings = (str(FORMAT), fingerprint, tokenizer.fingerprint, str(held_out))
+    place = folder / hash_of(*(one.encode() for one in settings))[:32]
+    if not is_complete(place):
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(place.with_suffix(".lock")):
+            if not is_complete(place):  # else another process has made it meanwhile
+                _make_store(documents, tokenizer, held_out, place)
+    return [TokenStore(place, part, tokenizer.dtype) for part in PARTS]
+
+
+def is_complete(folder: Path) -> bool:
+    """Return whether a store is there and its files have not changed since it was made."""
+    path = folder / MANIFEST
+    return path.is_file() and path.read_bytes() == _manifest(folder)
+
+
+def _manifest(folder: Path) -> bytes:
+    """Return the content of a manifest: the checksum of every other file."""
+    checksums = {path.name: hash_content(path) for path in sorted(folder.glob("*.bin"))}
+    return json.dumps(checksums, indent=2).encode()
+
+
+def _make_store(documents: Iterable[str], tokenizer: Tokenizer, held_out: int, place: Path) -> None:
+    temporary = place.with_suffix(".part")
+    for old in (temporary, place):
+        shutil.rmtree(old, ignore_errors=True)
+    try:
+        temporary.mkdir()
+        _write_parts(documents, tokenizer, held_out, temporary)
+        (temporary / MANIFEST).write_bytes(_manifest(temporary))
+        for path in (*temporary.iterdir(), temporary):
+            sync(path)
+        temporary.replace(place)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    sync(place.parent)
+
+
+def _write_parts(
+    documents: Iterable[str], tokenizer: Tokenizer, held_out: int, folder: Path
+) -> None:
+    lengths = [array("Q") for _ in PARTS]
+    with ExitStack() as stack:
+        files = [stack.enter_context((folder / f"{part}-ids.bin").open("wb")) for part in PARTS]
+        for batch in batched(documents):
+            for text, ids in zip(batch, tokenizer.encode_arrays(batch), strict=True):
+                part = text_hash(text) < held_out
+                files[part].write(ids.tobytes())
+                lengths[part].append(len(ids))
+    for name, counts in zip(PARTS, lengths, strict=True):
+        starts = np.zeros(len(counts) + 1, dtype=INDEX_DTYPE)
+        np.cumsum(counts, out=starts[1:])
+        (folder / f"{name}-documents.bin").write_bytes(starts.tobytes())
+
+
+def text_hash(document: str) -> int:
+    """Return a number below 2**64 for a document; equal documents are held out together."""
+    content = document.encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "big")
+
+
+def choose_held_out(corpus: Iterable[str], share: float, *, min_bytes: int) -> int:
+    """Choose the limit below which the hash of a held-out document is.
+
+    The share decides, wherever it leaves at least `min_bytes` of text on both sides. In a corpus of
+    few documents, those with the smallest hashes are held out, as many as are enough. The corpus is
+    read until that is certain, usually a few hundred documents.
+
+    Parameters
+    ----------
+    corpus : iterable of str
+    share : float
+        Of the documents that are held out.
+    min_bytes : int
+
+    Returns
+    -------
+    int
+        That of the share alone, where both sides cannot have `min_bytes`.
+    """
+    limit = round(share * 2**64)
+    held_out = total = 0
+    sizes = Counter[int]()  # bytes of text by hash
+    for document in corpus:
+        value, size = text_hash(document), len(document.encode("utf-8", "surrogatepass"))
+        total += size
+        held_out += size if value < limit else 0
+        sizes[value] += size
+        if min_bytes <= held_out <= total - min_bytes:
+            return limit
+    held_out = 0
+    for value in sorted(sizes):
+        held_out += sizes[value]
+        if min_bytes <= held_out <= total - min_bytes:
+            return value + 1
+    return limit
+
+
+# Batches
+
 
 Indices = NDArray[np.integer]
 PADDING_SEGMENT = 0

@@ -96,38 +96,27 @@ def choose_columns(
     for role in ("text", "second", "label"):
         name = getattr(options, f"{role}_column")
         if name is not None and name not in names:
-            raise HeadstartError(
-                f"there is no column {short_label(name)} (--{role}-column); the columns are "
-                f"{listed(names, SHOWN_NAMES)}",
-                where=where,
-                fix="name one of them",
-                code=f"{role}-column",
-            )
-    second, label = None, options.label_column
+            raise _column_error(f"there is no column {short_label(name)}", role, names, where)
+    second, why = None, ""
     if pairs:
-        text, second, why = _choose_pair(names, options, where)
+        text, second = _choose_pair(names, options, where)
     else:
         text, why = _choose_text(names, sample, options, where)
-    guessed = [why]
+    label, guessed = options.label_column, [why]
     if label is None:
         label, why = _choose_label(names, sample, (text, second))
         guessed += [why] if labelled else []
     if label is None and labelled:
-        raise _not_found("label", names, where)
-    for name in filter(None, (text, second, label)):
-        if names.count(name) > 1:
-            raise HeadstartError(
-                f"several columns are called {short_label(name)}",
-                where=where,
-                fix="give each column another name in the first row",
-                code="column-names",
-            )
+        raise _column_error("no label column was found", "label", names, where)
     labels = {str(row.get(label or "")) for row in sample}
-    if any(guessed) and (len(text.split()) >= HEADER_WORDS or label in labels):
+    data = any(guessed) and (len(text.split()) >= HEADER_WORDS or label in labels)
+    if data or any(names.count(name) > 1 for name in (text, second, label)):
         raise HeadstartError(
-            "the first row looks like data, not like the names of columns",
+            "the first row looks like data, not like the names of columns"
+            if data
+            else f"several of the columns {listed(names, SHOWN_NAMES)} have the same name",
             where=where,
-            fix="give the file a first row with the names, such as text,label; or name the "
+            fix="give the file a first row with different names, such as text,label; or name the "
             "columns: --text-column NAME --label-column NAME",
             code="column-names",
         )
@@ -140,42 +129,28 @@ def _choose_text(
     """Choose the column of the texts; return it and, if it is a guess, the reason."""
     others = [name for name in dict.fromkeys(names) if name != options.label_column]
     found = [name for name in others if _plain(name) in TEXT_NAMES]
-    if options.text_column is not None:
-        found = [options.text_column]
-    elif len(names) == 1:
-        found = list(names)
+    if options.text_column is not None or len(names) == 1:
+        return options.text_column or names[0], ""
     if len(found) == 1:
         return found[0], ""
     candidates = found or [name for name in others if _plain(name) not in LABEL_NAMES]
     lengths = {name: _mean_words(sample, name) for name in candidates}
     best = max(lengths, key=lengths.__getitem__, default="")
     if lengths.get(best, 0) < LEAST_WORDS:
-        raise _not_found("text", names, where)
+        raise _column_error("no text column was found", "text", names, where)
     return best, f"{short_label(best)} has the longest texts"
 
 
-def _choose_pair(names: Sequence[str], options: ReadOptions, where: str) -> tuple[str, str, str]:
-    """Choose the two columns of texts; return them and, if they are a guess, the reason."""
+def _choose_pair(names: Sequence[str], options: ReadOptions, where: str) -> tuple[str, str]:
+    """Choose the two columns of texts: those that are given, or the only ones with such names."""
     first, second = options.text_column, options.second_column
     if first is not None and second is not None:
-        return first, second, ""
+        return first, second
     by_name = {_plain(name): name for name in names}
     pairs = [pair for pair in PAIR_NAMES if by_name.keys() >= set(pair)]
-    if len(pairs) == 1 and first is None and second is None:
-        return by_name[pairs[0][0]], by_name[pairs[0][1]], ""
-    taken = {first, second, options.label_column}
-    texts = [n for n in names if n not in taken and _plain(n) not in (*LABEL_NAMES, *OTHER_NAMES)]
-    texts = [*([first] if first else []), *texts, *([second] if second else [])]
-    if pairs or len(texts) != 2:
-        raise HeadstartError(
-            f"several pairs of columns could be the texts: {pairs}"
-            if pairs
-            else f"no two text columns were found; the columns are {listed(names, SHOWN_NAMES)}",
-            where=where,
-            fix="say which ones they are: --text-column NAME --second-column NAME",
-            code="second-column",
-        )
-    return texts[0], texts[1], f"{listed(texts)} are the only columns left"
+    if len(pairs) != 1 or first is not None or second is not None:
+        raise _column_error("the two texts of a pair were not found", "second", names, where)
+    return by_name[pairs[0][0]], by_name[pairs[0][1]]
 
 
 def names_a_pair(names: Iterable[str], options: ReadOptions) -> bool:
@@ -198,20 +173,17 @@ def _choose_label(
         return (named or usual)[0], ""
     values = {name: {str(row.get(name)) for row in sample} - {"", "None"} for name in others}
     most = max(2, min(MOST_LABELS, len(sample) // 3))
-    for least in (2, 1):
-        recurring = [name for name in others if least <= len(values[name]) <= most]
-        candidates = [name for name in recurring if name in usual] or recurring
-        if len(candidates) == 1:
-            count = len(values[candidates[0]])
-            return candidates[0], f"{short_label(candidates[0])} has {count} values that recur"
-        if candidates:
-            break
-    return None, ""
+    recurring = [name for name in others if 2 <= len(values[name]) <= most]
+    candidates = [name for name in recurring if name in usual] or recurring
+    if len(candidates) != 1:
+        return None, ""
+    (name,) = candidates
+    return name, f"{short_label(name)} has {len(values[name])} values that recur"
 
 
-def _not_found(role: str, names: Sequence[str], where: str) -> HeadstartError:
+def _column_error(what: str, role: str, names: Sequence[str], where: str) -> HeadstartError:
     return HeadstartError(
-        f"no {role} column was found; the columns are {listed(names, SHOWN_NAMES) or 'none'}",
+        f"{what}; the columns are {listed(names, SHOWN_NAMES) or 'none'}",
         where=where,
         fix=f"say which one it is: --{role}-column NAME; if these are not names but data, give "
         "the file a first row with the names, such as text,label",

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import get_args
 
 from headstart.data.columns import ReadOptions
-from headstart.data.dataset import Text, batched
+from headstart.data.dataset import Text, TextT, as_text, batched
 from headstart.data.overlap import CHECKED, HeldOutTexts, OverlapKind
 from headstart.data.readers import TEXT_BYTES, embedded_file, hub_revision, open_rows, strict
 from headstart.data.sources import Documents, Source, find_parts, find_sources, hash_content
@@ -92,14 +92,9 @@ class Corpus:
     @property
     def size(self) -> int | None:
         """About how many bytes of text there are, for progress; None where that is not known."""
-        sizes = []
-        for source in self._sources:
-            if source.kind == "embedded":
-                sizes.append(TEXT_BYTES[source.name])
-            elif source.kind in ("hub", "parquet") or source.gzipped:
-                return None
-            else:
-                sizes.append(source.file.stat().st_size)
+        if any(one.kind in ("hub", "parquet") or one.gzipped for one in self._sources):
+            return None
+        sizes = [TEXT_BYTES.get(one.name) or one.path.stat().st_size for one in self._sources]
         return sum(sizes) + sum(map(len, self.task_text))
 
     @property
@@ -139,7 +134,7 @@ class Corpus:
             elif source.kind == "embedded":
                 content = f"{source.name} in {hash_content(embedded_file())}"
             else:
-                content = hash_content(source.file)
+                content = hash_content(source.path)
             settings += [source.kind, str(source.gzipped), source.documents, content]
         return json.dumps(settings)
 
@@ -157,13 +152,16 @@ class Corpus:
             )
 
 
-def with_progress(corpus: Corpus, progress: ProgressCallback) -> Iterator[str]:
-    """Yield the documents; after each, report the bytes of text so far and `corpus.size`."""
-    done, size = 0, corpus.size
-    for text in corpus:
+def with_progress(
+    texts: Iterable[TextT], progress: ProgressCallback | None = None
+) -> Iterator[TextT]:
+    """Yield texts; after each, report their bytes so far and, where it is known, the total."""
+    done, size = 0, getattr(texts, "size", None)
+    for text in texts:
         yield text
-        done += len(text.encode("utf-8", "surrogatepass"))
-        progress(done, size)
+        if progress is not None:
+            done += len(as_text(text).encode("utf-8", "surrogatepass"))
+            progress(done, size)
 
 
 def read_corpus(

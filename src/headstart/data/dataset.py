@@ -74,9 +74,8 @@ class Part(ABC):
         picked: dict[str, Any] = {
             name: [values[number] for number in numbers] for name, values in self._per_row().items()
         }
-        reasons = Counter(self.dropped)
-        reasons.update({reason: count for reason, count in dropped.items() if count})
-        return replace(self, dropped=dict(reasons), **picked)
+        reasons = dict(Counter(self.dropped) + Counter(dropped))
+        return replace(self, dropped=reasons, **picked)
 
     def _per_row(self) -> dict[str, list[Any]]:
         values = {one.name: getattr(self, one.name) for one in fields(self)}
@@ -113,7 +112,7 @@ class Dataset(Part):
         counts = _count(self.labels, self.label_names)
         if not self.several_labels:
             return counts
-        single: Counter[str] = Counter()
+        single = Counter[str]()
         for combination, count in counts.items():
             single.update(dict.fromkeys(split_labels(combination), count))
         return dict(sorted(single.items()))
@@ -169,6 +168,7 @@ def _count(numbers: Iterable[int], names: Sequence[str]) -> dict[str, int]:
 
 
 PartT = TypeVar("PartT", bound=Part)
+TextT = TypeVar("TextT", bound=Text)
 Item = TypeVar("Item")
 
 

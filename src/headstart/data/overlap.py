@@ -96,10 +96,10 @@ class HeldOutTexts:
             by_key.setdefault(text_key(text), text)
         self.texts = list(by_key.values())
         self.keys = {key: number for number, key in enumerate(by_key)}
-        plain = [as_text(text) for text in self.texts]
-        self._similar = SimilarTexts()
-        for text, signature in zip(plain, minhash(plain), strict=True):
-            self._similar.add(text, signature)
+        self._similar = RMinHashLSH(SIMILAR, PERMUTATIONS, BANDS)
+        self._signatures = _minhash(self.texts)
+        for number, signature in enumerate(self._signatures):
+            self._similar.insert(number, signature)
         # Two texts are compared as a whole: many pairs rightly share one of them.
         whole = [text if isinstance(text, str) and contained else "" for text in self.texts]
         hashes, owners, _ = _hash_windows(whole)
@@ -123,15 +123,8 @@ class HeldOutTexts:
         """Return how each document overlaps with one of the texts, or None."""
         return [matches[0].kind if matches else None for matches in self.matches(documents)]
 
-    def matches(
-        self, documents: Sequence[Text], signatures: Sequence[Any] | None = None
-    ) -> list[list[Match]]:
+    def matches(self, documents: Sequence[Text]) -> list[list[Match]]:
         """Find the texts that each document overlaps with; fastest for many documents at once.
-
-        Parameters
-        ----------
-        documents : sequence of str or tuple of two str
-        signatures : what `minhash` returns for them, if it is known already.
 
         Returns
         -------
@@ -149,13 +142,24 @@ class HeldOutTexts:
                 found[number].insert(0, Match("equal", equal))
             elif comparable[number] and [one.kind for one in found[number]] in ([], ["inside"]):
                 others.append(number)
-        plain = [as_text(documents[number]) for number in others]
-        known = minhash(plain) if signatures is None else [signatures[n] for n in others]
-        for number, text, signature in zip(others, plain, known, strict=True):
-            similar = self._similar.find(text, signature)
-            if similar is not None:
-                found[number] = [similar]
+        signatures = _minhash([documents[number] for number in others])
+        for number, signature in zip(others, signatures, strict=True):
+            similar = self._most_similar(documents[number], signature)
+            found[number] = found[number] if similar is None else [similar]
         return found
+
+    def _most_similar(self, document: Text, signature: Any) -> Match | None:
+        """Find the most similar text, if it is similar enough; every candidate is compared."""
+        candidates = sorted(set(self._similar.query(signature)))
+        likely = [n for n in candidates if signature.jaccard(self._signatures[n]) > ESTIMATED]
+        sequences = set(_sequences(document)) if likely else set()
+        best: Match | None = None
+        for number in likely:
+            other = set(_sequences(self.texts[number]))
+            similarity = len(sequences & other) / len(sequences | other)
+            if similarity >= (SIMILAR if best is None else best.similarity + 1e-12):
+                best = Match("similar", number, similarity)
+        return best
 
     def _contained(self, documents: Sequence[Text]) -> tuple[list[list[Match]], list[bool]]:
         """Find the texts that each document contains, or else one that it is inside of.
@@ -187,7 +191,7 @@ class HeldOutTexts:
         return found, comparable
 
 
-def minhash(texts: Sequence[str]) -> list[Any]:
+def _minhash(texts: Sequence[Text]) -> list[Any]:
     """Compute the MinHash signatures of texts (of rensa, which has no types)."""
     found: list[Any] = RMinHash.from_token_sets(
         [_sequences(text) for text in texts], PERMUTATIONS, SEED
@@ -195,37 +199,9 @@ def minhash(texts: Sequence[str]) -> list[Any]:
     return found
 
 
-class SimilarTexts:
-    """An index of texts that finds the nearly equal ones of other texts."""
-
-    def __init__(self) -> None:
-        self._index = RMinHashLSH(SIMILAR, PERMUTATIONS, BANDS)
-        self._texts: list[str] = []
-        self._signatures: list[Any] = []
-
-    def add(self, text: str, signature: Any) -> None:
-        """Add a text with its signature."""
-        self._index.insert(len(self._texts), signature)
-        self._texts.append(text)
-        self._signatures.append(signature)
-
-    def find(self, text: str, signature: Any) -> Match | None:
-        """Find the most similar text, if it is similar enough; every candidate is compared."""
-        candidates = sorted(set(self._index.query(signature)))
-        likely = [n for n in candidates if signature.jaccard(self._signatures[n]) > ESTIMATED]
-        sequences = set(_sequences(text)) if likely else set()
-        best: Match | None = None
-        for number in likely:
-            other = set(_sequences(self._texts[number]))
-            similarity = len(sequences & other) / len(sequences | other)
-            if similarity >= (SIMILAR if best is None else best.similarity + 1e-12):
-                best = Match("similar", number, similarity)
-        return best
-
-
-def _sequences(text: str) -> list[str]:
+def _sequences(text: Text) -> list[str]:
     """Split a text into sequences of three words; of three characters in scripts without spaces."""
-    whole = normalized(text)
+    whole = normalized(as_text(text))
     words = whole.split(" ")
     if len(whole) > 20 * len(words):
         words = list(whole)
@@ -270,9 +246,6 @@ def _hash_windows(texts: Sequence[str]) -> tuple[Numbers, Numbers, list[int]]:
 
 def overlap_sentence(counts: Mapping[OverlapKind, int]) -> str:
     """Say how many documents of a corpus were dropped, what was looked for and how sure that is."""
-    total = sum(counts.values())
-    if not total:
-        return f"No document of the corpus overlaps with a validation or test text. {CHECKED}"
     words: dict[OverlapKind, str] = {
         "equal": "equal",
         "contains": "containing one",
@@ -280,8 +253,7 @@ def overlap_sentence(counts: Mapping[OverlapKind, int]) -> str:
         "similar": "nearly equal",
     }
     how = ", ".join(f"{counts.get(kind, 0):,} {words[kind]}" for kind in words)
-    documents, were = ("document", "was") if total == 1 else ("documents", "were")
     return (
-        f"{total:,} {documents} of the corpus {were} dropped because of a validation or test text "
-        f"({how}). {CHECKED}"
+        "Documents of the corpus dropped because of a validation or test text: "
+        f"{sum(counts.values()):,} ({how}). {CHECKED}"
     )

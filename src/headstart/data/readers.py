@@ -10,7 +10,7 @@ import io
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, distribution
@@ -23,13 +23,16 @@ from pyarrow.parquet import ParquetFile
 
 from headstart.data.columns import Columns, ReadOptions, choose_columns
 from headstart.data.dataset import LABELS_MARK, Answer, Text, listed
-from headstart.data.sources import PART_WORDS, TABLES, Source, find_classes, find_kind
-from headstart.data.stream import (
+from headstart.data.sources import (
     LONGEST_DOCUMENT,
-    LONGEST_FILE,
+    PART_WORDS,
+    TABLES,
     Lines,
+    Source,
     check_text,
-    open_unzipped,
+    find_classes,
+    find_kind,
+    find_source,
     storable,
     too_long,
 )
@@ -55,7 +58,7 @@ class Row(NamedTuple):
         of a question.
     words : those of a sentence in a CoNLL file.
     line : the first line of the row in the file, where it may differ from the number.
-    file : the file of a text that is one.
+    file : the file that it is in.
     """
 
     number: int
@@ -80,7 +83,6 @@ class Table:
     records : called with the column of the label (none: no labels are read) and the columns that
         are needed (none: all); yields all rows. Their texts are in `columns`; `text` is what the
         file has in place of a row that cannot be read.
-    lines : the lines it is read from, for the share that was read.
     label_names : the class names that the file declares for columns of numbers.
     """
 
@@ -88,7 +90,6 @@ class Table:
     names: list[str]
     sample: Sequence[Mapping[str, Any]]
     records: Callable[[str | None, Sequence[str]], Iterator[Row]]
-    lines: Lines | None = None
     label_names: Mapping[str, list[str]] = field(default_factory=dict)
 
 
@@ -110,13 +111,7 @@ class Rows:
     labels: Labels
     encoding: str
     label_names: list[str] | None = None
-    lines: Lines | None = None
     spellings: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-
-    @property
-    def share(self) -> float | None:
-        """How much of the file was read so far, where that is known."""
-        return None if self.lines is None else self.lines.share
 
     def __iter__(self) -> Iterator[Row]:
         return map(self._check, self.records)
@@ -142,7 +137,8 @@ class Rows:
                 columns={name: storable(value) for name, value in cells.items()},
                 words=storable(row.words),
             )
-        return Row(row.number, cells, None, text, label, row.words, row.line, row.file)
+        file = row.file or self.source.name
+        return Row(row.number, cells, None, text, label, row.words, row.line, file)
 
     def _label(self, value: object) -> str:
         names = set()
@@ -181,16 +177,7 @@ def open_rows(
     all_columns : whether `Row.columns` needs every column.
     """
     options, labelled = options or ReadOptions(), labels != "none"
-    table = open_table(source, options.encoding)
-    if labelled and "label" not in table.names and source.kind in ("text", "lab"):
-        missing = f"there is no {lab_label_file(source).name} in the same folder"
-        raise HeadstartError(
-            "plain text has no labels" if source.kind == "text" else missing,
-            where=source.name,
-            fix="give unlabelled text with --corpus; labelled text as CSV, TSV, JSON Lines or "
-            "Parquet with a text and a label column",
-            code="no-labels",
-        )
+    table = FORMATS[source.kind](source, options.encoding)
     columns = choose_columns(
         table.names, table.sample, options, pairs=pairs, labelled=labelled, where=source.name
     )
@@ -208,13 +195,7 @@ def open_rows(
         labels,
         options.encoding,
         table.label_names.get(columns.label or "") if labelled else None,
-        table.lines,
     )
-
-
-def open_table(source: Source, encoding: str = "utf-8") -> Table:
-    """Open any source as named columns, from its beginning."""
-    return FORMATS[source.kind](source, encoding)
 
 
 # Labels
@@ -251,13 +232,12 @@ def name_label(value: object, label_names: Sequence[str] | None = None) -> str:
 
 def list_labels(value: object) -> list[object]:
     """Split several labels of a row: a list, or a text with bars, semicolons or commas."""
-    if isinstance(value, list | tuple):
-        return list(value)
     if isinstance(value, str):
         mark = next((mark for mark in LABEL_MARKS if mark in value), LABELS_MARK)
         return [part.strip() for part in value.split(mark) if part.strip()]
-    missing = value is None or value != value
-    return [] if missing else [value]
+    if isinstance(value, list | tuple):
+        return list(value)
+    return [] if value is None or value != value else [value]
 
 
 # CSV and TSV
@@ -408,7 +388,7 @@ def _open_csv(source: Source, encoding: str) -> Table:
     lines = Lines(source, encoding)
     reader = CsvReader(lines)
     found = f"{DELIMITERS[reader.delimiter]}-separated"
-    return Table(found, reader.names, reader.sample, reader.records, lines)
+    return Table(found, reader.names, reader.sample, reader.records)
 
 
 # JSON Lines, JSON, SQuAD
@@ -429,13 +409,15 @@ def _open_json_lines(source: Source, encoding: str) -> Table:
         return (_json_row(number, line, encoding) for number, line in numbered if line.strip())
 
     first = list(islice(records(None, []), SAMPLE_ROWS))
-    if not first:
-        raise HeadstartError("the file is empty", where=source.name)
     sample = [row.columns for row in first if row.problem is None]
-    if first[0].problem is not None and not sample:
-        first[0].problem.where = source.row(first[0].number)
-        raise first[0].problem
-    return Table("JSON Lines", find_keys(sample), sample, records, lines)
+    if not sample:
+        problem = first[0].problem if first else None
+        raise HeadstartError(
+            "the file is empty" if problem is None else problem.what,
+            where=source.row(first[0].number) if first else source.name,
+            fix=FORM,
+        )
+    return Table("JSON Lines", find_keys(sample), sample, records)
 
 
 def _json_row(number: int, line: str, encoding: str) -> Row:
@@ -449,42 +431,25 @@ def _json_row(number: int, line: str, encoding: str) -> Row:
     return Row(number, {}, problem, line)
 
 
-def _load_json(source: Source, encoding: str) -> Any:
-    whole = Lines(source, encoding).text()
-    try:
-        return json.loads(whole)
-    except (ValueError, RecursionError) as error:
-        what = f"this is not valid JSON: {error}" if whole.strip() else "the file is empty"
-        several = whole.lstrip().startswith("{") and getattr(error, "msg", "") == "Extra data"
-        code = "json-lines" if several else "invalid"
-        raise HeadstartError(what, where=source.name, fix=FORM, code=code) from None
-
-
 def _open_json(source: Source, encoding: str) -> Table:
-    try:
-        document = _load_json(source, encoding)
-    except HeadstartError as error:
-        if error.code != "json-lines":
-            raise
-        return _open_json_lines(source, encoding)
-    lists = {}
-    if isinstance(document, dict):
-        lists = {key: value for key, value in document.items() if isinstance(value, list)}
-    if len(lists) == 1:
-        (document,) = lists.values()
+    document = _load_json(source, encoding)
     if not isinstance(document, list):
-        raise HeadstartError(
-            "the JSON file must hold a list of objects, or one object with one such list; its "
-            f"lists are: {', '.join(lists) or 'none'}",
-            where=source.name,
-            fix=FORM,
-        )
+        raise HeadstartError("this is not a list of objects", where=source.name, fix=FORM)
 
     def records(label: str | None, only: Sequence[str]) -> Iterator[Row]:
         return (_object_row(number, item) for number, item in enumerate(document, start=1))
 
     sample = [item for item in document[:SAMPLE_ROWS] if isinstance(item, dict)]
     return Table("JSON", find_keys(sample), sample, records)
+
+
+def _load_json(source: Source, encoding: str) -> Any:
+    whole = Lines(source, encoding).text()
+    try:
+        return json.loads(whole)
+    except (ValueError, RecursionError) as error:
+        what = f"this is not valid JSON: {error}" if whole.strip() else "the file is empty"
+        raise HeadstartError(what, where=source.name, fix=FORM) from None
 
 
 def _object_row(number: int, item: Any) -> Row:
@@ -521,9 +486,11 @@ def _open_squad(source: Source, encoding: str) -> Table:
         for number, (paragraph, entry) in enumerate(entries, start=1):
             cells: dict[str, Any] = {}
             try:
-                name = str(number if entry.get("id") is None else entry["id"])
-                cells = {"id": name, "question": entry.get("question")}
-                cells["context"] = paragraph.get("context")
+                cells = {
+                    "id": str(number if entry.get("id") is None else entry["id"]),
+                    "question": entry.get("question"),
+                    "context": paragraph.get("context"),
+                }
                 yield Row(number, cells, label=_read_answers(cells["context"], entry, label))
             except HeadstartError as problem:
                 yield Row(number, cells, problem)
@@ -564,41 +531,34 @@ def _open_conll(source: Source, encoding: str) -> Table:
     lines = Lines(source, encoding)
 
     def records(label: str | None, only: Sequence[str]) -> Iterator[Row]:
-        words, tags = list[str](), list[str]()
-        wrong, number, size = "", 1, 0
-        for at, line in enumerate(chain(lines, [""]), start=1):
-            columns = split_line(line)
-            if columns is None:
-                continue
-            if not columns:
-                if words:
-                    yield _sentence(number, words, tags, wrong)
-                    number += 1
-                words, tags, wrong, size = [], [], "", 0
-                continue
-            if label and len(columns) == 1 and line[0].isspace():
-                columns = ["", *columns]
-            word, tag = columns[0].strip(), columns[-1].strip()
-            if label and not word and tag:
-                continue  # real files have a few blank words, such as a no-break space
-            if size > LONGEST_DOCUMENT:
-                wrong = f"line {at}: the sentence is too long; is there no blank line after it?"
-                continue
-            if not word:
-                wrong = wrong or f"line {at} has no word in its first column"
-            elif label and (len(columns) < 2 or not tag):
-                wrong = wrong or f"line {at}: a word and its tag were expected: {line[:60]!r}"
-            words.append(word)
-            tags.append(tag)
-            size += len(word) + 1
+        tokens = (
+            (at, line, columns)
+            for at, line in enumerate(lines, start=1)
+            if (columns := split_line(line)) is not None
+        )
+        groups = groupby(tokens, key=lambda token: bool(token[2]))
+        sentences = (sentence for has_words, sentence in groups if has_words)
+        for number, sentence in enumerate(sentences, start=1):
+            words, tags = list[str](), list[str]()
+            wrong, size = "", 0
+            for at, line, columns in sentence:
+                if label and len(columns) == 1 and line[0].isspace():
+                    columns = ["", *columns]
+                word, tag = columns[0].strip(), columns[-1].strip()
+                if label and not word:
+                    continue  # real files have a few blank words, such as a no-break space
+                if not word:
+                    wrong = wrong or f"line {at} has no word in its first column"
+                elif label and (len(columns) < 2 or not tag):
+                    wrong = wrong or f"line {at}: a word and its tag were expected: {line[:60]!r}"
+                if size <= LONGEST_DOCUMENT + 1:  # else it is too long, and no more is needed
+                    words.append(word)
+                    tags.append(tag)
+                size += len(word) + 1
+            problem = HeadstartError(wrong, fix=TAGS_FIX) if wrong else None
+            yield Row(number, {"text": " ".join(words)}, problem, "", tags, words)
 
-    return Table("words and tags", ["text", "label"], [], records, lines)
-
-
-def _sentence(number: int, words: list[str], tags: list[str], wrong: str) -> Row:
-    text = " ".join(words)
-    problem = HeadstartError(wrong, fix=TAGS_FIX) if wrong else None
-    return Row(number, {"text": text}, problem, "", tags, words)
+    return Table("words and tags", ["text", "label"], [], records)
 
 
 def split_line(line: str) -> list[str] | None:
@@ -609,35 +569,18 @@ def split_line(line: str) -> list[str] | None:
     return None if line.startswith("# ") or columns == ["#"] else columns
 
 
-def ends_in_tags(source: Source, encoding: str, tags: Collection[str]) -> bool:
-    """Whether the lines of a file look like CoNLL's: most of the first end in one of the tags."""
-    start = Lines(source, encoding).start
-    found = [columns for line in start.split("\n")[:1_000] if (columns := split_line(line))]
-    tagged = sum(len(columns) > 1 and columns[-1].strip() in tags for columns in found)
-    return tagged > len(found) / 2
-
-
 # Parquet
 
 
 def _open_parquet(source: Source, encoding: str) -> Table:
-    file: Any = source.file
-    if source.gzipped:  # Parquet is read from its end: a stream will not do
-        with open_unzipped(source) as (_, unzipped):
-            content = unzipped.read(LONGEST_FILE + 1)
-        if len(content) > LONGEST_FILE:
-            raise HeadstartError(
-                "the file is larger than 1 GB unzipped",
-                where=source.name,
-                fix="unzip it: Parquet is compressed by itself",
-            )
-        file = io.BytesIO(content)
     try:
-        opened = ParquetFile(file)
+        opened = ParquetFile(source.path)
         first = next(opened.iter_batches(batch_size=SAMPLE_ROWS), None)
     except pa.ArrowException as error:
         raise HeadstartError(
-            f"the file cannot be read as Parquet: {error}", where=source.name
+            f"the file cannot be read as Parquet: {error}",
+            where=source.name,
+            fix="write it again; Parquet is compressed by itself, so unzip a .gz file",
         ) from error
 
     def records(label: str | None, only: Sequence[str]) -> Iterator[Row]:
@@ -645,12 +588,8 @@ def _open_parquet(source: Source, encoding: str) -> Table:
         rows = chain.from_iterable(batch.to_pylist() for batch in batches)
         return (Row(number, cells) for number, cells in enumerate(rows, start=1))
 
-    # Hugging Face `datasets` saves the names of numbered classes like this.
-    metadata = json.loads((opened.schema_arrow.metadata or {}).get(b"huggingface", b"{}"))
-    features = metadata.get("info", {}).get("features") or {}
-    declared = {name: one["names"] for name, one in features.items() if (one or {}).get("names")}
     sample = [] if first is None else first.to_pylist()
-    return Table("Parquet", list(opened.schema_arrow.names), sample, records, label_names=declared)
+    return Table("Parquet", list(opened.schema_arrow.names), sample, records)
 
 
 # Plain text, the lab's files, class folders
@@ -683,18 +622,19 @@ def _open_text(source: Source, encoding: str) -> Table:
                     yield Row(number, {"text": text})
 
     found = f"plain text, {DOCUMENT_WORDS[source.documents]}"
-    return Table(found, ["text"], [], records, lines)
+    return Table(found, ["text"], [], records)
 
 
 def _open_lab(source: Source, encoding: str) -> Table:
     """The lab's files: a line is the tokens of a text; a file with its labels lies next to it."""
-    lines, labels = Lines(source, encoding), lab_label_file(source)
-    names = ["text", "label"] if labels.is_file() else ["text"]
+    lines = Lines(source, encoding)
+    labels = source.path.with_name(f"{source.path.name.split('.')[0]}.label")
+    names = ["text", "label"]
 
     def records(label: str | None, only: Sequence[str]) -> Iterator[Row]:
         columns: list[Lines] = [lines]
         if label is not None:
-            columns.append(Lines(Source(str(labels), "text", labels), encoding))
+            columns.append(Lines(find_source(labels, "text"), encoding))
         for number, values in enumerate(zip_longest(*columns), start=1):
             if None in values:
                 raise HeadstartError(
@@ -705,7 +645,7 @@ def _open_lab(source: Source, encoding: str) -> Table:
             cells = dict(zip(names, values, strict=False))
             yield Row(number, cells | {"text": join_tokens(cells["text"])})
 
-    return Table("SentencePiece tokens", names, [], records, lines)
+    return Table("SentencePiece tokens", names, [], records)
 
 
 def join_tokens(line: str) -> str:
@@ -713,14 +653,9 @@ def join_tokens(line: str) -> str:
     return "".join(line.split(" ")).replace("▁", " ").strip()
 
 
-def lab_label_file(source: Source) -> Path:
-    """Return where the labels of one of the lab's files are."""
-    return source.file.with_name(f"{source.file.name.split('.')[0]}.label")
-
-
 def _open_classes(source: Source, encoding: str) -> Table:
     """One text per file, one subfolder per class, as in `sklearn.datasets.load_files`."""
-    classes = find_classes(source.file)
+    classes = find_classes(source.path)
 
     def records(label: str | None, only: Sequence[str]) -> Iterator[Row]:
         files = [(name, file) for name, files in classes.items() for file in files]
@@ -800,19 +735,14 @@ def _reading_from_hub(name: str) -> Iterator[None]:
         ) from error
 
 
-def _hub_names(name: str) -> tuple[str, str | None]:
-    """Return the repository and the configuration."""
-    parts = name.removeprefix("hub:").split("/")
-    return "/".join(parts[:2]), "/".join(parts[2:]) or None
-
-
 def hub_revision(name: str) -> str:
     """Return the newest revision of a dataset of the Hub."""
     need_packages("hub", "datasets", "huggingface_hub")
     from huggingface_hub import HfApi
 
+    repository = "/".join(name.removeprefix("hub:").split("/")[:2])
     with _reading_from_hub(name):
-        return HfApi().dataset_info(_hub_names(name)[0], timeout=PATIENCE).sha or ""
+        return HfApi().dataset_info(repository, timeout=PATIENCE).sha or ""
 
 
 def open_hub(name: str) -> tuple[str, dict[str, Any]]:
@@ -820,45 +750,36 @@ def open_hub(name: str) -> tuple[str, dict[str, Any]]:
 
     One quick request comes first: `datasets` alone retries for half a minute without a network.
     """
-    repository, config = _hub_names(name)
     revision = hub_revision(name)
     import datasets
 
     datasets.disable_progress_bars()
     datasets.config.STREAMING_READ_MAX_RETRIES = RETRIES
     datasets.config.STREAMING_OPEN_MAX_RETRIES = RETRIES
+    names = name.removeprefix("hub:").split("/")
+    repository, config = "/".join(names[:2]), "/".join(names[2:]) or None
     with _reading_from_hub(name):
         splits = datasets.load_dataset(repository, config, revision=revision, streaming=True)
-        return revision, hub_parts(splits)
-
-
-def hub_parts(splits: Mapping[str, Any]) -> dict[str, Any]:
-    """Find the splits of train, validation and test, under whatever names they have."""
-    part_names = {name: part for part, names in PART_WORDS.items() for name in names}
-    return {part_names[name]: split for name, split in splits.items() if name in part_names}
+    parts = {word: part for part, words in PART_WORDS.items() for word in words}
+    return revision, {parts[name]: split for name, split in splits.items() if name in parts}
 
 
 def _open_hub(source: Source, encoding: str) -> Table:
     revision, parts = open_hub(source.name)
-    if source.part not in parts:
+    split = parts.get(source.part)
+    if split is None:
         raise HeadstartError(f"the dataset has no {source.part} split", where=source.name)
-    found = f"Hugging Face Hub, revision {revision[:12]}"
-    return hub_table(parts[source.part], found, source.name)
-
-
-def hub_table(split: Any, found: str, name: str) -> Table:
-    """Read a streamed split as a table."""
 
     def records(label: str | None, only: Sequence[str]) -> Iterator[Row]:
-        with _reading_from_hub(name):
+        with _reading_from_hub(source.name):
             for number, cells in enumerate(split, start=1):
                 yield Row(number, cells)
 
     sample = [row.columns for row in islice(records(None, []), 100)]
-    names = list(getattr(split, "column_names", None) or find_keys(sample))
-    features = getattr(split, "features", None) or {}
+    features = split.features or {}
     declared = {name: one.names for name, one in features.items() if hasattr(one, "names")}
-    return Table(found, names, sample, records, label_names=declared)
+    found = f"Hugging Face Hub, revision {revision[:12]}"
+    return Table(found, split.column_names or find_keys(sample), sample, records, declared)
 
 
 FORMATS: dict[str, Callable[[Source, str], Table]] = {

@@ -1,11 +1,21 @@
-"""What a path or a name stands for: its kind, the parts of a dataset, and a hash of its content."""
+"""What a path or a name stands for, the parts of a dataset, and text files as lines.
 
+Lines are unzipped and decoded in constant memory. Bytes that are not text in the file's encoding do
+not end the reading: they become lone surrogates, which `check_text` finds in the row that has them.
+"""
+
+import codecs
+import gzip
+import io
 import re
-from collections.abc import Iterable, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import file_digest
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from headstart.errors import HeadstartError
 
@@ -30,7 +40,7 @@ SUFFIXES = {
     ".iob": "conll",
     ".spm": "lab",
 }
-READABLE = ".csv, .tsv, .jsonl, .json, .parquet, .txt (each also .gz)"
+READABLE = ".csv, .tsv, .jsonl, .json, .txt (each also .gz), .parquet"
 
 # How files of other formats become readable.
 CONVERSIONS = {
@@ -66,7 +76,7 @@ class Source:
     ----------
     name : what the user wrote; messages repeat it.
     kind : csv, tsv, jsonl, json, parquet, text, conll, squad, lab, classes, embedded or hub.
-    path : the file, or the folder of class folders; none for names.
+    path : the file, or the folder of class folders; not used for names.
     gzipped : whether the file is compressed.
     part : the part of a dataset of the Hub.
     documents : what one text of plain text is: a line, what is between blank lines, or the file.
@@ -74,16 +84,10 @@ class Source:
 
     name: str
     kind: str
-    path: Path | None = None
+    path: Path = Path()
     gzipped: bool = False
     part: str = "train"
     documents: Documents = "line"
-
-    @property
-    def file(self) -> Path:
-        """The path, for kinds that have one."""
-        assert self.path is not None, self
-        return self.path
 
     def row(self, number: int, line: int | None = None) -> str:
         """Say where a row is: lines of text files, rows of tables, with their first line."""
@@ -158,21 +162,21 @@ def find_sources(given: Given) -> tuple[list[Source], list[str]]:
     folder = Path(given).expanduser()
     if str(given) in EMBEDDED_NAMES or not folder.is_dir():
         return [find_source(given)], []
-    sources, unread = [], []
-    for file in sorted(folder.rglob("*")):
-        hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
-        if hidden or not file.is_file():
-            continue
-        kind = _text_kind(file)
-        if kind is None:
-            unread.append(str(file))
-        else:
-            sources.append(Source(str(file), kind, file, find_kind(file)[1]))
+    files = [
+        file
+        for file in sorted(folder.rglob("*"))
+        if file.is_file() and not re.search(r"(^|/)\.", file.relative_to(folder).as_posix())
+    ]
+    sources = [
+        Source(str(file), kind, file, find_kind(file)[1])
+        for file in files
+        if (kind := _text_kind(file)) is not None
+    ]
     if not sources:
         raise HeadstartError(
             "the folder holds no readable file", where=given, fix=f"readable are {READABLE}"
         )
-    return sources, unread
+    return sources, [str(file) for file in files if _text_kind(file) is None]
 
 
 def _text_kind(path: Path) -> str | None:
@@ -220,9 +224,8 @@ def find_parts(
     folder = Path(given[0]).expanduser()
     is_folder = len(given) == 1 and _has_files(given[0])
     if is_folder:
-        sources = [find_source(one, kind) for one in _entries(folder) if _fits(one, kind)]
-    else:
-        sources = [find_source(one, kind) for one in given]
+        given = [one for one in _entries(folder) if _fits(one, kind)]
+    sources = [find_source(one, kind) for one in given]
     found = {part: [one for one in sources if part_of(one.name) == part] for part in PART_WORDS}
     parts = {part: _listed(files) for part, files in found.items() if files}
     notes = [
@@ -243,19 +246,14 @@ def find_parts(
         apart = "to keep them apart: TRAIN --validation FILE --test FILE"
         notes = [f"{_listed(sources)} are read as one dataset; {apart}"] if len(given) > 1 else []
     for part, path in {"validation": validation, "test": test}.items():
-        if path is not None and found[part] and len(given) > 1:
-            raise HeadstartError(
-                f"there are two {part} files: {found[part][0].name} and {path}",
-                fix=f"give one of them; --{part} names one file",
-            )
         if path is not None:
-            found[part] = [find_source(path, kind)]
+            found[part] = [*([] if is_folder else found[part]), find_source(path, kind)]
     for part, files in found.items():
         shards = all(SHARD.search(Path(one.name).name.split(".")[0]) for one in files)
-        if len(files) > 1 and is_folder and not shards:
+        if len(files) > 1 and not shards and (is_folder or part != "train"):
             raise HeadstartError(
                 f"several files could be the {part} part: {_listed(files)}",
-                where=folder,
+                where=folder if is_folder else None,
                 fix="name the files: TRAIN --validation FILE --test FILE",
             )
     return found, notes
@@ -304,11 +302,9 @@ def _fits(path: Path, kind: str | None) -> bool:
     if path.is_dir():
         return kind is None and bool(find_classes(path))
     found = find_kind(path)[0]
-    if kind == "squad":
-        return found == "json"
     if kind == "conll":  # their suffixes vary
         return found not in TABLES and not path.name.lower().startswith("readme")
-    return found in (*TABLES, "lab")
+    return found == "json" if kind == "squad" else found in (*TABLES, "lab")
 
 
 def _entries(folder: Path) -> list[Path]:
@@ -324,3 +320,163 @@ def hash_content(path: Path) -> str:
     """Compute the SHA-256 of a file."""
     with path.open("rb") as file:
         return file_digest(file, "sha256").hexdigest()
+
+
+# Text files
+
+
+# A long novel has 3 MB. What is longer than this is not one document but a mistake.
+LONGEST_DOCUMENT = 16 << 20
+LONGEST_FILE = 1 << 30  # characters of a file that is read as a whole
+BYTE_ORDER_MARKS = {  # name the encoding, whatever the user gave
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, whose mark it begins with
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+UNDECODABLE = 0xDC00  # a byte b that is not text is the lone surrogate UNDECODABLE + b
+ERRORS = "headstart-surrogates"
+
+
+def _as_surrogates(error: UnicodeError) -> tuple[str, int]:
+    """Replace undecodable bytes; like `surrogateescape`, but for every byte and encoding."""
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    seen = error.object[error.start : error.end]
+    return "".join(chr(UNDECODABLE + byte) for byte in seen), error.end
+
+
+codecs.register_error(ERRORS, _as_surrogates)
+
+
+@contextmanager
+def open_unzipped(source: Source) -> Iterator[io.BufferedReader | gzip.GzipFile]:
+    """Open the unzipped bytes of a file."""
+    try:
+        with gzip.open(source.path) if source.gzipped else source.path.open("rb") as file:
+            yield file
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise HeadstartError(
+            f"the gzip file is damaged or incomplete ({error})",
+            where=source.name,
+            fix="copy or download it again; `gzip -t FILE` checks it",
+        ) from error
+
+
+class Lines:
+    """The lines of a text file without their ends; every iteration reads it anew.
+
+    A line ends at a line feed, a carriage return or both. A line longer than `LONGEST_DOCUMENT` is
+    cut off after that, which `check_text` reports.
+
+    Attributes
+    ----------
+    start : str
+        The beginning of the file, at most a million characters.
+    """
+
+    def __init__(self, source: Source, encoding: str) -> None:
+        self.source = source
+        self.encoding = encoding
+        try:
+            io.TextIOWrapper(io.BytesIO(), encoding)  # rejects rot13 and base64
+        except LookupError:
+            raise HeadstartError(
+                f"there is no encoding named '{encoding}'",
+                fix="common ones are utf-8, cp1252 (Windows, Western Europe), latin-1, utf-16, "
+                "cp1251 (Cyrillic), shift_jis, gb18030, big5",
+                code="encoding",
+            ) from None
+
+    @cached_property
+    def start(self) -> str:
+        with self._open() as file:
+            return file.read(1 << 20)
+
+    def __iter__(self) -> Iterator[str]:
+        with self._open() as file:
+            while line := file.readline(LONGEST_DOCUMENT + 1):
+                yield line.removesuffix("\n")
+                while line and not line.endswith("\n"):  # the rest of a line that is too long
+                    line = file.readline(LONGEST_DOCUMENT)
+
+    def text(self, most: int = LONGEST_FILE) -> str:
+        """Read the whole file, up to `most` characters: a small gzip file may be endless."""
+        with self._open() as file:
+            whole = file.read(most + 1)
+        if len(whole) > most:
+            raise HeadstartError(
+                f"the file is longer than {most >> 20:,} MB, too much to read at once",
+                where=self.source.name,
+                fix="write it as JSON Lines (.jsonl), one object per line; plain text of a "
+                "corpus is read in smaller documents with --documents line or blank-line",
+            )
+        return whole
+
+    @contextmanager
+    def _open(self) -> Iterator[io.TextIOWrapper]:
+        """Decode the file; a byte-order mark decides the encoding and is skipped."""
+        with open_unzipped(self.source) as unzipped:
+            start = unzipped.peek(4)
+            marked = (name for mark, name in BYTE_ORDER_MARKS.items() if start.startswith(mark))
+            encoding = next(marked, self.encoding)
+            yield io.TextIOWrapper(unzipped, encoding, ERRORS)
+
+
+def check_text(value: object, encoding: str = "utf-8") -> str:
+    """Return the text of a row; raise what is wrong with it, without a place.
+
+    The error of a missing or blank text has the code "empty".
+    """
+    if value in (None, "") or value != value or (isinstance(value, str) and value.isspace()):
+        fix = "fill it in, or delete the row"
+        raise HeadstartError("the text is empty", fix=fix, code="empty")
+    if not isinstance(value, str):
+        raise HeadstartError(
+            f"the text is not text but a {type(value).__name__} ({str(value)[:40]})",
+            fix="choose another column with --text-column NAME",
+            code="text-column",
+        )
+    if "\0" in value:
+        raise HeadstartError(
+            "a NUL character (U+0000): this is not a text file, or it is in another encoding",
+            fix="save it as UTF-8 text, or name its encoding: --encoding utf-16",
+            code="encoding",
+        )
+    if len(value) > LONGEST_DOCUMENT:
+        raise too_long()
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        code = ord(value[error.start])
+        if not 0 <= code - UNDECODABLE <= 255:
+            raise HeadstartError(
+                f"half of a surrogate pair (U+{code:04X}) in the text: no encoding can store it",
+                fix="write the whole character; it was probably cut in two",
+            ) from None
+        raise HeadstartError(
+            f"byte 0x{code - UNDECODABLE:02X} is not text in {encoding.upper()}",
+            fix="name the file's encoding: --encoding cp1252 if it was made on Windows, otherwise "
+            "latin-1, utf-16, cp1251 …",
+            code="encoding",
+        ) from None
+    return value
+
+
+def too_long() -> HeadstartError:
+    """Make the error for one document above the limit."""
+    return HeadstartError(
+        f"one text here is longer than {LONGEST_DOCUMENT >> 20} MB",
+        fix="split it into documents, one per line or row; in a CSV file, look for a quotation "
+        "mark that opens just before and is never closed",
+    )
+
+
+def storable(value: Any) -> Any:
+    """Replace what no UTF-8 file can hold by �, in a text or in texts."""
+    if isinstance(value, list | tuple):
+        return type(value)(map(storable, value))
+    if not isinstance(value, str):
+        return value
+    return value.encode("utf-8", "replace").decode("utf-8").replace("\0", "�")

@@ -9,7 +9,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -64,12 +64,6 @@ class Tokenizer:
     tokenizers with the same ids for every text.
     """
 
-    pad_id: int | None
-    unknown_id: int | None
-    begin_id: int | None
-    end_id: int | None
-    mask_id: int | None
-    separator_id: int | None
     separators = 1  # between the two texts of a pair (RoBERTa: 2)
 
     def __init__(self, inner: tokenizers.Tokenizer) -> None:
@@ -81,11 +75,15 @@ class Tokenizer:
         self.fingerprint = hash_of(b"tokenizers", inner.to_str().encode())
         self.vocab_size = max(inner.get_vocab(with_added_tokens=True).values(), default=-1) + 1
         names = {token["content"] for token in self._settings["added_tokens"] if token["special"]}
-        for role, candidates in SPECIAL_NAMES.items():
-            name = next((name for name in candidates if name in names), None)
-            setattr(self, f"{role}_id", None if name is None else inner.token_to_id(name))
+        model = self._settings["model"]
+        found = {
+            role: next((inner.token_to_id(name) for name in candidates if name in names), None)
+            for role, candidates in SPECIAL_NAMES.items()
+        }
+        self.pad_id, self.begin_id, self.end_id = found["pad"], found["begin"], found["end"]
+        self.mask_id, self.separator_id = found["mask"], found["separator"]
+        self.unknown_id: int | None = found["unknown"]
         if self.unknown_id is None:
-            model = self._settings["model"]
             unknown = model.get("unk_token")
             self.unknown_id = model.get("unk_id") if unknown is None else inner.token_to_id(unknown)
         if self._settings["post_processor"] is not None:
@@ -106,7 +104,7 @@ class Tokenizer:
         raise HeadstartError(
             f"this tokenizer cannot be used: {problem}",
             where=path,
-            fix="give a tokenizer.json that you trust, or train one: headstart tokenizer CORPUS",
+            fix="give a tokenizer.json that you trust, or leave --tokenizer out",
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -158,13 +156,6 @@ class Tokenizer:
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of `ids` without special tokens."""
         return self._inner.decode(list(ids), skip_special_tokens=True)
-
-    def tokenize(self, text: str) -> list[str]:
-        """Return the tokens of a text as readable strings, one for each id."""
-        tokens = [self._inner.id_to_token(number) or "" for number in self.encode([text])[0]]
-        if (self._settings["decoder"] or {}).get("type") != "ByteLevel":
-            return tokens
-        return [self._inner.decoder.decode([token]) for token in tokens]
 
     def save(self, path: Path) -> Path:
         """Write the file that `load_tokenizer` reads; in a folder, under its default name."""
@@ -255,8 +246,8 @@ def find_problem(text: str) -> str | None:
         return None
     patterns = map(json.loads, _PATTERN.findall(steps))
     characters = "".join(sorted({*"".join(patterns), *"a 0.\n"})[:64])
-    limits = [str(CHECK_MEMORY), str(MAX_GROWTH)]
-    command = [sys.executable, "-c", _CHECK, json.dumps(characters), *limits]
+    arguments = [json.dumps(characters), str(CHECK_MEMORY), str(MAX_GROWTH)]
+    command = [sys.executable, "-c", _CHECK, *arguments]
     try:
         done = subprocess.run(
             command, input=text.encode(), capture_output=True, timeout=CHECK_SECONDS
@@ -289,7 +280,11 @@ class LabTokenizer(Tokenizer):
         super().__init__(inner)
         self.fingerprint = hash_of(self.fingerprint.encode(), model)
         self._tokens, self._model = tokens, model
-        self._processor = _open_sentencepiece(model) if model else None
+        if model:
+            need_packages("lab", "sentencepiece")
+            from sentencepiece import SentencePieceProcessor
+
+            self._processor = SentencePieceProcessor(model_proto=model)
 
     @classmethod
     def read(cls, path: Path) -> "LabTokenizer":
@@ -309,20 +304,14 @@ class LabTokenizer(Tokenizer):
                 fix="give the lab's dict.txt or a tokenizer.json",
             ) from error
         found = sorted(path.parent.glob("*.model"))
-        if len(found) > 1:
-            raise HeadstartError(
-                f"there are several SentencePiece models in the folder of {path.name}: "
-                + ", ".join(model.name for model in found),
-                where=path.parent,
-                fix="keep only the one that tokenized the texts",
-            )
         try:
             return cls(tokens, *(model.read_bytes() for model in found))
-        except RuntimeError as error:
+        except (RuntimeError, TypeError) as error:  # not a model, or several
+            names = ", ".join(model.name for model in found)
             raise HeadstartError(
-                "this is not a SentencePiece model",
-                where=found[0],
-                fix="give the .model file that SentencePiece wrote, not its .vocab",
+                f"one SentencePiece model was expected, not {names}",
+                where=path.parent,
+                fix="keep only the .model file that tokenized the texts, as SentencePiece wrote it",
             ) from error
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -333,7 +322,7 @@ class LabTokenizer(Tokenizer):
 
     def _split(self, text: str) -> str:
         """Separate the tokens of a text by spaces."""
-        if self._processor is None or WORD_START in text:
+        if not self._model or WORD_START in text:
             return text
         return " ".join(self._processor.encode(text, out_type=str))
 
@@ -344,19 +333,6 @@ class LabTokenizer(Tokenizer):
             with replacing(path.with_name("sentencepiece.model")) as temporary:
                 temporary.write_bytes(self._model)
         return path
-
-
-def _open_sentencepiece(model: bytes) -> Any:
-    need_packages("lab", "sentencepiece")
-    from sentencepiece import SentencePieceProcessor
-
-    return SentencePieceProcessor(model_proto=model)
-
-
-READERS: dict[str, Callable[[Path], Tokenizer]] = {
-    ".json": Tokenizer.read,
-    ".txt": LabTokenizer.read,
-}
 
 
 def load_tokenizer(path: Path | str) -> Tokenizer:
@@ -372,15 +348,9 @@ def load_tokenizer(path: Path | str) -> Tokenizer:
         raise HeadstartError(
             "there is no such tokenizer file",
             where=path,
-            fix="check the path, or make one with: headstart tokenizer CORPUS --out FILE",
+            fix="check the path, or name a run of headstart pretrain",
         )
-    if path.suffix not in READERS:
-        raise HeadstartError(
-            f"{path.name} is not a tokenizer that Headstart knows",
-            where=path,
-            fix="give a tokenizer.json or a dict.txt",
-        )
-    return READERS[path.suffix](path)
+    return LabTokenizer.read(path) if path.suffix == ".txt" else Tokenizer.read(path)
 
 
 TRAINED_SPECIALS = [names[0] for names in SPECIAL_NAMES.values()]

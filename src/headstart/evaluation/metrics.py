@@ -7,22 +7,20 @@ occurs nor is predicted has an F1 of 0, as in scikit-learn.
 import math
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import binomtest
-from sklearn.metrics import f1_score, precision_recall_fscore_support
+from scipy.stats import binomtest, sem, t
+from sklearn.metrics import f1_score
 
 from headstart.data.words import unspaced
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import Floats, calibration_error, log_loss, normalized
 
 LEVEL = 0.95
-DRAWS = 1_000
-CELLS_AT_ONCE = 4_000_000  # draws × rows in memory
 
 
 @dataclass(frozen=True)
@@ -43,18 +41,18 @@ class Interval:
         return self.low > number or self.high < number
 
 
-def wilson_interval(successes: int, total: int, level: float = LEVEL) -> Interval:
+def wilson_interval(successes: int, total: int) -> Interval:
     """Compute Wilson's score interval of a proportion (Wilson, 1927).
 
     Unlike the normal approximation it stays within 0 and 1 and is accurate for few rows.
     """
-    bounds = binomtest(successes, total).proportion_ci(confidence_level=level, method="wilson")
+    bounds = binomtest(successes, total).proportion_ci(LEVEL, method="wilson")
     return Interval(successes / total, float(bounds.low), float(bounds.high), "Wilson")
 
 
 # Row scores: accuracy, F1, exact match and their macro averages are means of ratios of sums over
-# rows; F1 is 2·correct / (predicted + true). The bootstrap resamples rows: words of a sentence and
-# labels of a text stay together, because they are not independent.
+# rows; F1 is 2·correct / (predicted + true). Intervals are over rows, because words of a sentence
+# and labels of a text are not independent.
 
 
 @dataclass(frozen=True)
@@ -88,29 +86,20 @@ class RowScores:
         )
         return np.asarray((ratios + away).mean(1))
 
-    def interval(self, *, level: float = LEVEL, draws: int = DRAWS, seed: int = 0) -> Interval:
-        """Compute the metric's interval: Wilson's for a share of rows, otherwise a bootstrap's.
+    def interval(self) -> Interval:
+        """Compute the metric's interval: Wilson's for a share of rows, otherwise Student's.
 
-        Where all resamples agree, Wilson's interval for that many rows is used.
+        Two rows that are correct and two that are wrong are added for it (Agresti and Coull, 1998),
+        so that rows which all agree have an interval, too.
         """
-        rows = len(self.correct)
-        one_column = self.correct.size == rows
-        if one_column and (self.total == 1).all() and np.isin(self.correct, (0, 1)).all():
-            return wilson_interval(int(self.correct.sum()), rows, level)
-        random = np.random.default_rng(seed)
-        found = []
-        chunk = max(1, CELLS_AT_ONCE // rows)
-        for start in range(0, draws, chunk):
-            size = min(chunk, draws - start)
-            times = random.multinomial(rows, np.full(rows, 1 / rows), size).astype(np.float64)
-            found.append(_ratio(times @ self.correct, times @ self.total))
-        low, high = np.quantile(np.concatenate(found), [(1 - level) / 2, (1 + level) / 2])
-        method = "bootstrap over rows"
-        if low == high and 0 <= self.value <= 1:
-            wide = wilson_interval(round(self.value * rows), rows, level)
-            low, high = min(low, wide.low), max(high, wide.high)
-            method = "Wilson's bound, as all resamples agree"
-        return Interval(self.value, float(low), float(high), method)
+        per_row, rows = self.per_row(), len(self.correct)
+        if self.total.shape[1] == 1 and (self.total == 1).all() and np.isin(per_row, (0, 1)).all():
+            return wilson_interval(int(per_row.sum()), rows)
+        padded = np.concatenate([per_row, [0.0, 0.0, 1.0, 1.0]])
+        reach = sem(padded) * t.ppf((1 + LEVEL) / 2, len(padded) - 1)
+        low, high = np.clip([padded.mean() - reach, padded.mean() + reach], 0, 1)
+        method = "Student's t over rows"
+        return Interval(self.value, min(low, self.value), max(high, self.value), method)
 
 
 def ratio_scores(correct: ArrayLike, total: ArrayLike) -> RowScores:
@@ -159,27 +148,31 @@ def classification_metrics(probabilities: ArrayLike, labels: ArrayLike) -> dict[
 
 
 def class_table(
-    true: ArrayLike, predicted: ArrayLike, names: Sequence[str]
+    names: Sequence[str], correct: ArrayLike, predicted: ArrayLike, true: ArrayLike
 ) -> list[dict[str, Any]]:
-    """Compute precision, recall, F1 and support of each class, or of each label.
+    """Compute precision, recall, F1 and support of classes, labels, or kinds of entities.
 
     Parameters
     ----------
-    true, predicted : arrays of shape (rows,), or of 0 and 1 with shape (rows, labels)
     names : sequence of str
-        The names of the classes or labels.
+    correct, predicted, true : arrays of int of shape (names,)
+        How often each is predicted correctly, is predicted, and occurs.
 
     Returns
     -------
     list of dict
         `name`, `precision`, `recall`, `f1` and `support` of each.
     """
-    table = precision_recall_fscore_support(
-        true, predicted, labels=np.arange(len(names)), average=None, zero_division=0
-    )
+    counts = np.array([correct, predicted, true]).T.tolist()
     return [
-        {"name": name, "precision": float(p), "recall": float(r), "f1": float(f), "support": int(s)}
-        for name, p, r, f, s in zip(names, *table, strict=True)
+        {
+            "name": name,
+            "precision": hits / max(1, given),
+            "recall": hits / max(1, wanted),
+            "f1": 2 * hits / max(1, given + wanted),
+            "support": wanted,
+        }
+        for name, (hits, given, wanted) in zip(names, counts, strict=True)
     ]
 
 
@@ -255,52 +248,27 @@ def is_entity_tag(tag: str) -> bool:
     return tag == "O" or (tag[:1] in PREFIXES and tag[1:2] == "-" and len(tag) > 2)
 
 
-@dataclass(frozen=True)
-class EntityCounts:
-    """Numbers of entities by sentence and kind, as arrays of shape (sentences, kinds)."""
-
-    kinds: list[str]
-    correct: NDArray[np.int64]
-    predicted: NDArray[np.int64]
-    true: NDArray[np.int64]
-
-
 def count_entities(
-    true: Iterable[Sequence[str]], predicted: Iterable[Sequence[str]]
-) -> EntityCounts:
-    """Count the entities of tagged sentences; correct ones have the right kind, start and end."""
-    found: list[tuple[int, int, str]] = []  # sentence, which count, kind
-    sentences = 0
-    for number, (tags, guesses) in enumerate(zip(true, predicted, strict=True)):
+    true: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
+) -> tuple[list[str], NDArray[np.int64]]:
+    """Count the entities of tagged sentences; correct ones have the right kind, start and end.
+
+    Returns
+    -------
+    kinds : list of str
+    counts : array of shape (3, sentences, kinds)
+        The correct, the predicted and the true entities.
+    """
+    found: list[tuple[int, int, str]] = []
+    for sentence, (tags, guesses) in enumerate(zip(true, predicted, strict=True)):
         wanted, given = set(find_entities(tags)), set(find_entities(guesses))
         for place, group in enumerate((wanted & given, given, wanted)):
-            found += [(number, place, entity.kind) for entity in group]
-        sentences = number + 1
+            found += [(place, sentence, entity.kind) for entity in group]
     kinds = sorted({kind for _, _, kind in found})
-    columns = {kind: column for column, kind in enumerate(kinds)}
-    counts = np.zeros((3, sentences, len(kinds)), dtype=np.int64)
-    for number, place, kind in found:
-        counts[place, number, columns[kind]] += 1
-    return EntityCounts(kinds, *counts)
-
-
-def entity_table(counts: EntityCounts) -> list[dict[str, Any]]:
-    """Compute precision, recall, F1 and support of each kind of entity, like `class_table`."""
-    table = []
-    for column, kind in enumerate(counts.kinds):
-        correct, predicted, true = (
-            int(one[:, column].sum()) for one in (counts.correct, counts.predicted, counts.true)
-        )
-        table.append(
-            {
-                "name": kind,
-                "precision": correct / predicted if predicted else 0.0,
-                "recall": correct / true if true else 0.0,
-                "f1": 2 * correct / (predicted + true),
-                "support": true,
-            }
-        )
-    return table
+    counts = np.zeros((3, len(true), len(kinds)), dtype=np.int64)
+    for place, sentence, kind in found:
+        counts[place, sentence, kinds.index(kind)] += 1
+    return kinds, counts
 
 
 # Spans: exact match and F1 as in SQuAD, for any language. Predictions are compared without case,

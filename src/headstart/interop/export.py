@@ -4,7 +4,6 @@ Besides the outputs, the test metric is measured through the export, on the same
 """
 
 import math
-import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,7 +31,6 @@ EXPORTERS = {
     "onnx": "headstart.interop.onnx_export",
 }
 MAX_ROWS = 2_000  # of a large test part: it is read twice
-TEST_PART = "the test part of "
 QUANTILE = 1.96  # of a normal distribution, for 95 %
 # How far the metric may move: rounding turns a tie now and then, 8 bits a few predictions.
 ALLOWED, ALLOWED_INT8 = 0.01, 0.1
@@ -52,10 +50,6 @@ class OutputDifference:
     inputs: str  # in words: "a batch of 3, padded on the right"
     difference: float
     allowed: float
-
-    @property
-    def passed(self) -> bool:
-        return math.isfinite(self.difference) and self.difference <= self.allowed
 
 
 @dataclass(frozen=True)
@@ -135,35 +129,7 @@ class Exported:
     same_metric: bool = True
 
 
-@dataclass(frozen=True)
-class ExportMetric:
-    """A metric of the run and of its export on the same rows, each with its interval."""
-
-    metric: str
-    dataset: str
-    rows: int
-    run: Interval
-    export: Interval
-    difference: Interval
-
-    @property
-    def measured_on(self) -> str:
-        """The rows, in words."""
-        return f"{self.rows:,} rows of {self.dataset}"
-
-    def describe(self) -> str:
-        """Describe the metric of both and their difference."""
-        value, low, high = (100 * getattr(self.difference, one) for one in ("value", "low", "high"))
-        return (
-            f"{self.metric} on {self.measured_on}: {self.export.value:.2%}, the run's "
-            f"{self.run.value:.2%}; difference {value:+.2f} points "
-            f"(95 %: {low:+.2f} to {high:+.2f})"
-        )
-
-
-def export_run(
-    folder: Path | str, to: str, out: Path, *, int8: bool = False, test: str | None = None
-) -> dict[str, Any]:
+def export_run(folder: Path | str, to: str, out: Path, *, int8: bool = False) -> dict[str, Any]:
     """Write a run in another tool's form, check it, and only then give it its name.
 
     Parameters
@@ -172,7 +138,6 @@ def export_run(
     to : a key of `EXPORTERS`.
     out : a folder that does not exist yet or is empty.
     int8 : store the weights in 8 bits.
-    test : labelled texts to measure the export on; by default the test part of the run's dataset.
 
     Returns
     -------
@@ -182,39 +147,48 @@ def export_run(
     if to not in EXPORTERS:
         known = ", ".join(EXPORTERS)
         raise HeadstartError(f"runs cannot be exported to {to!r}", fix=f"choose one of: {known}")
-    _check_free(out, folder)
-    opened = Run.open(folder)
-    if not isinstance(opened, NetworkRun):
+    check_folder(out)
+    if out.resolve().is_relative_to(Path(folder).resolve()) or any(out.glob("*")):
         raise HeadstartError(
-            f"a classifier of the kind {opened.facts()['kind']!r} has no form of {to}: it is not a "
-            "network",
+            "there is something in this folder already, or it is the run's own folder",
+            where=out,
+            fix="choose another --out",
+        )
+    run = Run.open(folder)
+    if not isinstance(run, NetworkRun):
+        raise HeadstartError(
+            f"a classifier of the kind {run.kind!r} has no form of {to}: it is not a network",
             where=folder,
             fix="use it with headstart predict and headstart serve, or fine-tune a network: "
-            "headstart finetune DATASET --arm network",
+            "headstart finetune DATASET",
         )
-    run = opened
-    rows, found = find_test_rows(run, test)
     with _all_or_nothing(out) as temporary:
         exported = import_module(EXPORTERS[to]).export(run, temporary, int8=int8)
         comparisons, notes = list(exported.comparisons), list(exported.notes)
-        _check_differences(comparisons, folder)
-        largest = max((one.difference for one in comparisons), default=None)
-        measured = None
-        if exported.run is not None and rows is None:
-            notes.append(f"its test metric was not measured: {found} (--test FILE)")
-        elif exported.run is not None:
-            measured = measure_export(run, exported.run, rows, found)
-            if run.long == "windows":
-                windows = run.require_task().encode(rows, run.encoding).rows
-                share = f"{(windows > 1).mean():.1%} of {measured.measured_on}"
-                notes.append(f"{share} are longer than a window of {run.length} tokens")
-            notes.append(measured.describe())
-            if exported.same_metric:
-                allowed = max(ALLOWED_INT8 if int8 else ALLOWED, 1.5 / measured.rows)
-                words = f"{measured.metric} on {measured.measured_on}"
-                difference = abs(measured.difference.value)
-                comparisons.append(OutputDifference(words, difference, allowed))
-                _check_differences(comparisons, folder)
+        largest, measured = max(one.difference for one in comparisons), None
+        if exported.run is not None:
+            try:
+                rows, measured_on = read_test_rows(run)
+            except HeadstartError as error:
+                notes.append(f"its test metric was not measured: {error.what}")
+            else:
+                measured = measure_export(run, exported.run, rows, measured_on)
+                notes.append(measured["note"])
+        if measured is not None and exported.same_metric:
+            allowed = max(ALLOWED_INT8 if int8 else ALLOWED, 1.5 / measured["rows"])
+            words = f"{measured['metric']} on {measured['measured_on']}"
+            difference = abs(measured["difference"]["value"])
+            comparisons.append(OutputDifference(words, difference, allowed))
+        failed = [one for one in comparisons if not one.difference <= one.allowed]  # or NaN
+        if failed:
+            lines = [f"{c.inputs}: {c.difference:.2g}, allowed {c.allowed:.2g}" for c in failed]
+            raise HeadstartError(
+                "the export does not compute what the run computes, and was removed:\n  "
+                + "\n  ".join(lines),
+                where=folder,
+                fix="fine-tune with --head stock, or export with --to onnx; if you did, report it "
+                "with the run's config.json",
+            )
         _write_card(run, exported, comparisons, notes, measured, temporary)
     return {
         "run": str(folder),
@@ -223,93 +197,55 @@ def export_run(
         "model": exported.model,
         "comparisons": [vars(one) for one in comparisons],
         "largest_difference": largest,
-        "measured": None if measured is None else asdict(measured),
+        "measured": measured,
         "notes": notes,
     }
-
-
-def _check_free(out: Path, run: Path | str) -> None:
-    check_folder(out)
-    if out.resolve().is_relative_to(Path(run).resolve()):
-        raise HeadstartError(
-            "this folder is in the run's own folder", where=out, fix="choose another --out"
-        )
-    if out.is_dir() and any(out.iterdir()):
-        raise HeadstartError(
-            "there is something in this folder already", where=out, fix="choose another --out"
-        )
 
 
 @contextmanager
 def _all_or_nothing(out: Path) -> Iterator[Path]:
     """Make a folder next to `out` that replaces it on success and is removed otherwise."""
     out.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{out.name[:40]}.", suffix=".part", dir=out.parent))
-    try:
+    with tempfile.TemporaryDirectory(".part", f".{out.name[:40]}.", out.parent) as folder:
+        temporary = Path(folder) / "export"
+        temporary.mkdir()
         yield temporary
-        temporary.chmod(0o755)  # mkdtemp's 0700 would lock out everyone else
         for file in temporary.iterdir():
             sync(file)
         if out.is_dir():
             out.rmdir()  # it is empty
         temporary.rename(out)
         sync(out.parent)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _check_differences(comparisons: list[OutputDifference], folder: Path | str) -> None:
-    failed = [one for one in comparisons if not one.passed]
-    if failed:
-        lines = [f"{c.inputs}: {c.difference:.2g}, allowed {c.allowed:.2g}" for c in failed]
-        raise HeadstartError(
-            "the export does not compute what the run computes, and was removed:\n  "
-            + "\n  ".join(lines),
-            where=folder,
-            fix="report it, with the run's config.json: this should not happen",
-        )
-
-
-def find_test_rows(run: NetworkRun, dataset: str | None) -> tuple[Any, str]:
-    """Find the rows to measure an export on: of `dataset`, or the test part of the run's own.
-
-    Returns
-    -------
-    rows, str
-        The rows and their description; without rows the reason why there are none. A `dataset`
-        that cannot be read is an error.
-    """
-    if run.task is None or not is_run(run.folder):
-        base = run.task is None
-        why = "a base has no test part" if base else "the run has no settings with its dataset"
-        if dataset is not None:
-            raise HeadstartError(f"nothing can be measured: {why}", fix="leave --test out")
-        return None, why
-    config = FinetuneConfig.load(run.folder)
-    try:
-        rows, _ = evaluation_rows(config, run.task, dataset)
-        rows, _ = drop_seen(run.task, rows, run.folder)
-    except HeadstartError as error:
-        if dataset is not None:
-            raise
-        return None, error.what
-    if len(rows) > MAX_ROWS:
-        drawn = np.random.default_rng(0).permutation(len(rows))[:MAX_ROWS]
-        rows = run.task.pick(rows, sorted(drawn.tolist()))
+def read_test_rows(run: NetworkRun) -> tuple[Any, str]:
+    """Read the test part of the run's dataset, at most `MAX_ROWS` of it, and describe it."""
+    config, task = FinetuneConfig.load(run.folder), run.require_task()
+    rows, _ = drop_seen(task, evaluation_rows(config, task)[0], run.folder)
+    drawn = np.random.default_rng(0).permutation(len(rows))[:MAX_ROWS]
+    rows = rows.pick(sorted(drawn.tolist()))
     # Where a person keeps a file is not for a model card: names without folders.
-    names = ", ".join(Path(name).name for name in ([dataset] if dataset else config.dataset))
-    return rows, names if dataset else f"{TEST_PART}{names}"
+    names = ", ".join(Path(name).name for name in config.dataset)
+    return rows, f"{len(rows):,} rows of the test part of {names}"
 
 
-def measure_export(run: NetworkRun, exported: Run, rows: Any, dataset: str) -> ExportMetric:
+def measure_export(run: NetworkRun, exported: Run, rows: Any, measured_on: str) -> dict[str, Any]:
     """Measure the test metric of run and export, and by how much the export's is higher."""
     task = run.require_task()
-    scores = [one.scores(rows).values for one in (run, exported)]
+    scores = [one.scores(rows) for one in (run, exported)]
     ours, theirs = (task.row_scores(one, rows)[task.metric] for one in scores)
     difference = paired_difference(ours.per_row(), theirs.per_row())
-    return ExportMetric(
-        task.metric, dataset, len(rows), ours.interval(), theirs.interval(), difference
-    )
+    return {
+        "metric": task.metric,
+        "measured_on": measured_on,
+        "rows": len(rows),
+        "run": asdict(ours.interval()),
+        "export": asdict(theirs.interval()),
+        "difference": asdict(difference),
+        "note": f"{task.metric} on {measured_on}: {theirs.value:.2%}, the run's {ours.value:.2%}; "
+        f"difference {difference.value:+.2%} points (95 %: {difference.low:+.2%} to "
+        f"{difference.high:+.2%})",
+    }
 
 
 def paired_difference(first: NDArray[np.float64], second: NDArray[np.float64]) -> Interval:
@@ -319,8 +255,7 @@ def paired_difference(first: NDArray[np.float64], second: NDArray[np.float64]) -
     """
     away, rows = second - first, len(first) + 2
     middle = away.sum() / rows
-    variance = (away @ away + 1) / rows - middle**2
-    half = QUANTILE * math.sqrt(variance / rows)
+    half = QUANTILE * math.sqrt(((away @ away + 1) / rows - middle**2) / rows)
     return Interval(float(away.mean()), float(middle - half), float(middle + half))
 
 
@@ -337,7 +272,7 @@ def _write_card(
     exported: Exported,
     comparisons: list[OutputDifference],
     notes: list[str],
-    measured: ExportMetric | None,
+    measured: dict[str, Any] | None,
     folder: Path,
 ) -> None:
     """Write the `README.md` of an export, with the data that the Hub reads."""
@@ -345,38 +280,27 @@ def _write_card(
     name, pinned, _ = str(settings.get("base", "")).removeprefix("hf:").partition("@")
     used = settings.get("dataset", settings.get("corpus", []))
     public = [one for one in used if one.startswith("hub:") or one in CREDITS]
-    data: dict[str, Any] = {
-        "library_name": exported.library,
-        "pipeline_tag": exported.pipeline,
-        "tags": ["headstart"],
-        "base_model": name if pinned else None,  # a folder is nobody else's
-        "datasets": [one.removeprefix("hub:") for one in public] or None,
-    }
     scores = []
     if measured is not None:
-        dataset = measured.dataset.removeprefix(TEST_PART)
-        result = {
-            "task": {"type": exported.pipeline},
-            "dataset": {"name": dataset, "type": dataset, "split": "test"},
-            "metrics": [{"type": measured.metric, "value": round(measured.export.value, 4)}],
-        }
-        data["model-index"] = [{"name": run.folder.name, "results": [result]}]
-        for who, one in (("", measured.export), (" of the run", measured.run)):
-            name = f"{measured.metric}{who}"
-            scores.append(CardScore(name, one.value, measured.measured_on, one.low, one.high))
+        for who, one in (("", measured["export"]), (" of the run", measured["run"])):
+            metric = f"{measured['metric']}{who}"
+            bounds = one["low"], one["high"]
+            scores.append(CardScore(metric, one["value"], measured["measured_on"], *bounds))
     rows = [(one.inputs, f"{one.difference:.2g}", f"{one.allowed:.2g}") for one in comparisons]
+    header = ("inputs", "largest difference", "allowed")
     write_card(
         folder,
         title=run.folder.name,
         facts={"exported as": exported.model},
         scores=scores,
-        tables={
-            "Opened again and compared with the run": [
-                ("inputs", "largest difference", "allowed"),
-                *rows,
-            ]
-        },
+        tables={"Opened again and compared with the run": [header, *rows]},
         use=f"```python\n{exported.usage.strip()}\n```",
         limits=[escape_markup(note) for note in notes],
-        data=data,
+        data={
+            "library_name": exported.library,
+            "pipeline_tag": exported.pipeline,
+            "tags": ["headstart"],
+            "base_model": name if pinned else None,  # a folder is nobody else's
+            "datasets": [one.removeprefix("hub:") for one in public] or None,
+        },
     )

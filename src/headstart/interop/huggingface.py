@@ -9,24 +9,27 @@ classifier reads. A head that cannot be separated from its model is left out.
 """
 
 import copy
-import hashlib
 import inspect
 import json
-import re
+import math
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
-from headstart.config import Pooling
+from headstart.checksums import checksum
 from headstart.data.tokenizers import Tokenizer
 from headstart.errors import HeadstartError, need_packages
+from headstart.files import Form, read_object
 from headstart.interop.hub import find_folder
 from headstart.model.attention import take
 from headstart.model.base import Transformer
@@ -46,6 +49,10 @@ from headstart.tasks.task import Task
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 TASK = "headstart_task"  # in the config.json of our exports
 AGAIN = "download the folder again, with all of its files"
+CHECK = (
+    "check its config.json, or choose a model that this version of transformers knows; a run of "
+    "Headstart is named without “hf:”"
+)
 LONGEST = 512  # tokens that a task reads at once
 TRIED_TOKENS = 7
 SLACK = 1_000_000  # parameters that a file may lack, such as those of a new head
@@ -63,6 +70,11 @@ AUTO_CLASSES = {
     "classification": "AutoModelForSequenceClassification",
     "tagging": "AutoModelForTokenClassification",
     "spans": "AutoModelForQuestionAnswering",
+}
+INDEX_FORMS: dict[str, Form] = {
+    "weight_map": lambda value: (
+        isinstance(value, dict) and all(isinstance(name, str) for name in value.values())
+    )
 }
 # Signs of a classifier of pairs: labels of natural language inference, and tasks of GLUE.
 INFERENCE = {"entailment", "contradiction", "neutral", "not_entailment"}
@@ -139,23 +151,20 @@ class TransformersBase(Transformer):
 
     def _unpacked(self, tokens: Tensor, segments: Tensor, token_types: Tensor | None) -> Tensor:
         """Read each text of packed rows, or of rows padded on the left, in a row of its own."""
-        rows = torch.arange(len(tokens), device=tokens.device).unsqueeze(1)
-        texts = (rows * (int(segments.max()) + 1) + segments).flatten()
-        (place,) = (segments > 0).flatten().nonzero(as_tuple=True)  # of each real token
-        _, row, counts = texts[place].unique_consecutive(return_inverse=True, return_counts=True)
-        column = torch.arange(len(place), device=tokens.device)
-        column = column - (counts.cumsum(0) - counts)[row]
+        real = segments > 0
+        rows = torch.arange(len(tokens), device=tokens.device).unsqueeze(1).expand_as(tokens)
+        texts = torch.stack([rows[real], segments[real]])
+        sizes = texts.unique_consecutive(dim=1, return_counts=True)[1].tolist()
 
-        def spread(values: Tensor) -> Tensor:
-            found = values.new_zeros(len(counts), int(counts.max()))
-            found[row, column] = values.flatten()[place]
-            return found
+        def unpack(values: Tensor) -> Tensor:
+            return pad_sequence(values[real].split(sizes), batch_first=True)
 
-        types = None if token_types is None else spread(token_types)
-        hidden = self(spread(tokens), spread((segments > 0).long()), types)
-        joined = hidden.new_zeros(tokens.numel(), hidden.size(-1))
-        joined = joined.index_put((place,), hidden[row, column])
-        return joined.view(*tokens.shape, -1)
+        mask = unpack(torch.ones_like(tokens))
+        types = None if token_types is None else unpack(token_types)
+        hidden = self(unpack(tokens), mask, types)
+        packed = hidden.new_zeros(*tokens.shape, hidden.size(-1))
+        packed[real] = hidden[mask > 0]
+        return packed
 
     def new_cache(self) -> Any:
         return library().DynamicCache(config=self.inner.config)
@@ -222,20 +231,21 @@ class StockLayers(nn.Module):
 
 def split_head(outer: Any, kind: str) -> tuple[StockLayers, nn.Linear]:
     """Take a model of `transformers` apart: the layers before its output layer, and that layer."""
-    base, output = outer.base_model, outer.get_output_embeddings()
-    setattr(outer, outer.base_model_prefix, Given(getattr(base, "pooler", None)))
-    layers = {name: one for name, one in outer.named_modules() if isinstance(one, nn.Linear)}
-    if kind == "language_modeling":
-        name = next((name for name, one in layers.items() if one is output), None)
-    else:
-        sizes = {name: one.out_features for name, one in layers.items()}
-        name = next((one for one in reversed(sizes) if sizes[one] == outer.num_labels), None)
-    if name is None:
+    output = outer.get_output_embeddings() if kind == "language_modeling" else None
+    setattr(outer, outer.base_model_prefix, Given(getattr(outer.base_model, "pooler", None)))
+    names = [
+        name
+        for name, layer in outer.named_modules()
+        if isinstance(layer, nn.Linear)
+        and (layer is output or (output is None and layer.out_features == outer.num_labels))
+    ]
+    if not names:
         raise HeadstartError(f"{type(outer).__name__} has no output layer of its own")
-    outer.set_submodule(name, nn.Identity())
+    output = outer.get_submodule(names[-1])
+    outer.set_submodule(names[-1], nn.Identity())
     outer.config = copy.deepcopy(outer.config)
     outer.config.pad_token_id = outer.config.pad_token_id or 0  # else batches are rejected
-    return StockLayers(outer, name), layers[name]
+    return StockLayers(outer, names[-1]), output
 
 
 def open_base(name: str) -> NetworkRun:
@@ -259,39 +269,37 @@ def open_base(name: str) -> NetworkRun:
     base.config = replace(base.config, vocab_padding=spare)
     task = None if head is None else _find_task(values, head.config)
     length = min(base.config.max_length, LONGEST)
-    return NetworkRun(folder, Model(base, head).eval(), tokenizer, task, length=length)
+    return NetworkRun(folder, Model(base, head).eval(), tokenizer, task=task, length=length)
 
 
 def fingerprint(name: str) -> str:
     """Hash the weights of a base by its name after `hf:`."""
-    digest = hashlib.sha256()
-    for file in _weight_files(find_folder(name)):
-        with file.open("rb") as content:
-            digest.update(hashlib.file_digest(content, "sha256").digest())
-    return digest.hexdigest()
+    files = _weight_files(find_folder(name))
+    return checksum({file.name: np.memmap(file, mode="r") for file in files})
 
 
+@torch.no_grad()
 def _take_apart(outer: Any, kind: str | None) -> tuple[TransformersBase, Any]:
     """Make our base and head of a model; no head if ours would not compute the same."""
     inner = outer.base_model
     config = _describe(inner)
     if kind is None:
         return TransformersBase(config, inner), None
-    tokens = _tokens(config)
-    with torch.no_grad():
-        wanted = outer(input_ids=tokens).logits
+    tokens = _few_tokens(config.vocab_size, config.max_length)
+    wanted = outer(input_ids=tokens).logits
     layers, output = split_head(outer, kind)
     base = TransformersBase(config, inner).eval()
     if kind == "classification" and output.out_features == 1:
-        output = _two_classes(output)
-        wanted = torch.cat([torch.zeros_like(wanted), wanted], dim=-1)
+        # One score s becomes two classes: softmax(0, s) is the sigmoid of s.
+        output.out_features, wanted = 2, torch.cat([torch.zeros_like(wanted), wanted], dim=-1)
+        for parameter in output.parameters():
+            parameter.data = torch.cat([torch.zeros_like(parameter), parameter])
     for head_config in _possible_heads(kind, output, output.weight is base.embedding.weight):
         # With random layers of its own, which are then replaced.
         head = HEADS[kind][1](base, replace(head_config, stock=False))
         head.config, head.transform, head.output = head_config, layers, output
         try:
-            with torch.no_grad():
-                found = head.eval()(base(tokens))
+            found = head.eval()(base(tokens))
         except (AttributeError, IndexError, RuntimeError, TypeError, ValueError):
             continue  # a head of another form
         if found.shape == wanted.shape and torch.allclose(found, wanted, 1e-4, 1e-4):
@@ -299,26 +307,14 @@ def _take_apart(outer: Any, kind: str | None) -> tuple[TransformersBase, Any]:
     return base, None
 
 
-def _possible_heads(kind: str, output: nn.Linear, tied: bool) -> Iterable[Any]:
+def _possible_heads(kind: str, output: nn.Linear, tied: bool) -> list[Any]:
     bias, outputs = output.bias is not None, output.out_features
     if kind == "language_modeling":
         return [LanguageModelingConfig(tied=tied, bias=bias, stock=True)]
     if kind == "tagging":
         return [TaggingConfig(tags=outputs, stock=True)]
-    poolings: tuple[Pooling, ...] = ("first", "last", "mean")
-    return [
-        ClassificationConfig(classes=outputs, pooling=one, bias=bias, stock=True)
-        for one in poolings
-    ]
-
-
-def _two_classes(output: nn.Linear) -> nn.Linear:
-    """Turn a single score into two classes: softmax(0, s) is the sigmoid of s."""
-    made = nn.Linear(output.in_features, 2, bias=output.bias is not None)
-    with torch.no_grad():
-        for name, value in output.named_parameters():
-            made.get_parameter(name).copy_(torch.cat([torch.zeros_like(value), value]))
-    return made
+    made = ClassificationConfig(classes=outputs, pooling="first", bias=bias, stock=True)
+    return [made, replace(made, pooling="last"), replace(made, pooling="mean")]
 
 
 def _find_task(values: Any, head: HeadConfig) -> Task[Any] | None:
@@ -331,59 +327,60 @@ def _find_task(values: Any, head: HeadConfig) -> Task[Any] | None:
     labels = NO_MATCH if len(labels) == 1 else labels
     if values.problem_type == "multi_label_classification":
         return find_task("multi-label")(labels)
-    inference = {label.lower() for label in labels} <= INFERENCE
-    known = str(getattr(values, "finetuning_task", "")).lower() in PAIR_TASKS
-    cross_encoder = labels == NO_MATCH or hasattr(values, "sentence_transformers")
-    pairs = getattr(values, TASK, "") == "pairs" or inference or known or cross_encoder
+    pairs = (
+        getattr(values, TASK, "") == "pairs"
+        or {label.lower() for label in labels} <= INFERENCE
+        or str(getattr(values, "finetuning_task", "")).lower() in PAIR_TASKS
+        or labels == NO_MATCH
+        or hasattr(values, "sentence_transformers")  # a cross-encoder
+    )
     return find_task("pairs" if pairs else "classification")(labels)
 
 
 def _describe(inner: Any) -> BaseConfig:
     """Describe a model by our own settings."""
-    values = inner.config
+    values, words = inner.config, inner.get_input_embeddings()
     accepted = inspect.signature(inner.forward).parameters
     rotary = getattr(values, "rope_parameters", None) is not None
     dropouts = ("hidden_dropout_prob", "resid_pdrop", "dropout", "embedding_dropout")
     dropout = [float(getattr(values, name)) for name in dropouts if hasattr(values, name)]
     positions = int(getattr(values, "max_position_embeddings", 0) or 0)
-    tables = [one for one in inner.modules() if isinstance(one, nn.Embedding)]
     # RoBERTa's positions start behind the number of its padding.
-    offsets = [one.padding_idx for one in tables if one is not inner.get_input_embeddings()]
-    offset = max((one + 1 for one in offsets if one is not None), default=0)
-    config = BaseConfig(
-        vocab_size=inner.get_input_embeddings().num_embeddings,
+    tables = [one for one in inner.modules() if isinstance(one, nn.Embedding) and one is not words]
+    offset = max([0, *(one.padding_idx + 1 for one in tables if one.padding_idx is not None)])
+    max_length = max(1, positions - offset) if positions else LONGEST
+    causal = _is_causal(inner, _few_tokens(words.num_embeddings, max_length))
+    return BaseConfig(
+        vocab_size=words.num_embeddings,
         width=values.hidden_size,
         layers=values.num_hidden_layers,
         heads=getattr(values, "num_attention_heads", 1),
         feed_forward_width=getattr(values, "intermediate_size", None) or 4 * values.hidden_size,
+        attention="causal" if causal else "bidirectional",
         positions="learned" if positions and not rotary else "rotary",
-        max_length=max(1, positions - offset) if positions else LONGEST,
+        max_length=max_length,
         norm="layer",
+        norm_place="before" if causal or rotary else "after",
         biases=True,
         token_types=getattr(values, "type_vocab_size", 0) if "token_type_ids" in accepted else 0,
         dropout=dropout[0] if dropout else 0.0,
         transformers=values.to_json_string(use_diff=False),
     )
-    if not _is_causal(inner, config):
-        config = replace(config, attention="bidirectional")
-        config = config if rotary else replace(config, norm_place="after")
-    return config
 
 
 @torch.no_grad()
-def _is_causal(inner: Any, config: BaseConfig) -> bool:
+def _is_causal(inner: Any, tokens: Tensor) -> bool:
     """Find out whether the first token's vector depends on the last token."""
-    one = _tokens(config)
-    other = one.clone()
-    other[0, -1] = one[0, 0]
-    first, second = (inner(input_ids=tokens).last_hidden_state[0, 0] for tokens in (one, other))
+    other = tokens.clone()
+    other[0, -1] = tokens[0, 0]
+    first, second = (inner(input_ids=one).last_hidden_state[0, 0] for one in (tokens, other))
     return torch.equal(first, second)
 
 
-def _tokens(config: BaseConfig) -> Tensor:
+def _few_tokens(vocab_size: int, max_length: int) -> Tensor:
     """Return a few different ids, without those in front, where special tokens are."""
-    last = config.vocab_size - 1
-    return torch.arange(last, last - min(TRIED_TOKENS, config.max_length, last), -1).unsqueeze(0)
+    last = vocab_size - 1
+    return torch.arange(last, last - min(TRIED_TOKENS, max_length, last), -1).unsqueeze(0)
 
 
 def library() -> Any:
@@ -396,6 +393,20 @@ def library() -> Any:
     return transformers
 
 
+@contextmanager
+def _explained(where: object = None, fix: str = CHECK) -> Iterator[None]:
+    """Turn the errors of `transformers`, whose kinds have no common base, into one message."""
+    try:
+        yield
+    except HeadstartError:
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split())[:300] or type(error).__name__
+        raise HeadstartError(
+            f"transformers cannot open this model: {reason}", where=where, fix=fix
+        ) from None
+
+
 def make_model(auto: str, values: Any) -> Any:
     """Make a model with random weights; without `False` the library asks whether to run code."""
     return getattr(library(), auto).from_config(values, trust_remote_code=False)
@@ -403,52 +414,25 @@ def make_model(auto: str, values: Any) -> Any:
 
 def _read_json(config: BaseConfig) -> Any:
     """Make the config of `transformers` that a base was saved with."""
-    try:
+    with _explained():
         values = json.loads(str(config.transformers))
         made = library().AutoConfig.for_model(values.pop("model_type"), **values)
         made._attn_implementation = None  # see `_read_config`
         if made.num_hidden_layers != config.layers:  # which has bounds
             raise ValueError(f"{made.num_hidden_layers} layers are not {config.layers}")
-    except HeadstartError:
-        raise
-    except Exception as error:
-        raise _rejected(error) from None
     return made
 
 
 def _read_config(folder: Path) -> Any:
-    path = folder / CONFIG
-    if not path.is_file():
-        raise HeadstartError(
-            "there is no config.json here, so this is not a model in Hugging Face's form",
-            where=folder,
-            fix="name the folder that holds config.json, model.safetensors and tokenizer.json",
-        )
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise HeadstartError(f"config.json is damaged: {error}", where=path) from None
-    if isinstance(values, dict) and "base" in values and "format" in values:
-        raise HeadstartError(
-            "this is a run of Headstart, not a model in Hugging Face's form",
-            where=folder,
-            fix=f"name it without “hf:”: --base {folder}",
-        )
-    if not isinstance(values, dict) or not isinstance(values.get("model_type"), str):
-        raise HeadstartError(
-            "this config.json names no model_type, so it is not one of transformers", where=path
-        )
     auto = library().AutoConfig
-    try:
+    with _explained(folder):
         found = auto.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    except Exception as error:
-        raise _rejected(error, path) from None
     found._attn_implementation = None  # a name there can be that of code on the Hub
     sizes = ("hidden_size", "num_hidden_layers", "vocab_size")
     if found.is_encoder_decoder or not all(hasattr(found, name) for name in sizes):
         raise HeadstartError(
             f"{found.model_type!r} is neither an encoder nor a decoder of text",
-            where=path,
+            where=folder / CONFIG,
             fix="choose a model such as BERT, RoBERTa, ModernBERT, GPT-2 or Llama",
         )
     return found
@@ -458,42 +442,29 @@ def _check_sizes(values: Any, auto: str, folder: Path) -> None:
     """Reject a config that does not fit the tensors in the files' headers."""
     stored: dict[str, tuple[int, ...]] = {}
     for file in _weight_files(folder):
-        try:
-            with safe_open(file, framework="pt") as content:
-                for name in content.keys():  # noqa: SIM118
-                    stored[name] = tuple(content.get_slice(name).get_shape())
-        except SafetensorError as error:
-            raise HeadstartError(
-                f"{file.name} is damaged or cut short: {error}", where=file, fix=AGAIN
-            ) from None
-    total = sum(torch.Size(shape).numel() for shape in stored.values())
-    layers = values.num_hidden_layers
-    problems = []
+        with _explained(file, AGAIN), safe_open(file, framework="pt") as content:
+            for name in content.keys():  # noqa: SIM118
+                stored[name] = tuple(content.get_slice(name).get_shape())
+    layers, total = values.num_hidden_layers, sum(map(math.prod, stored.values()))
     if not isinstance(layers, int) or not 0 < layers <= len(stored):
-        problems.append(f"config.json has {layers} layers, the file {len(stored)} tensors in all")
-    else:
-        try:
-            with torch.device("meta"):
-                model = make_model(auto, values)
-        except HeadstartError:
-            raise
-        except Exception as error:
-            raise _rejected(error, folder / CONFIG) from None
-        wanted = {name: tuple(value.shape) for name, value in model.named_parameters()}
-        problems += [
-            f"{name} is {stored[name]} in the file, {shape} in config.json"
-            for name, shape in wanted.items()
-            if stored.get(name, shape) != shape
-        ]
-        count = sum(value.numel() for value in model.parameters())
-        if count > 2 * total + SLACK:
-            problems.append(f"config.json has {count:,} parameters, the file {total:,}")
-    if problems:
-        raise _misfit(problems, folder)
+        found = f"config.json has {layers} layers, the file {len(stored)} tensors in all"
+        raise _misfit([found], folder)
+    with _explained(folder / CONFIG), torch.device("meta"):
+        model = make_model(auto, values)
+    wanted = {name: tuple(value.shape) for name, value in model.named_parameters()}
+    problems = [
+        f"{name} is {stored[name]} in the file, {shape} in config.json"
+        for name, shape in wanted.items()
+        if stored.get(name, shape) != shape
+    ]
+    count = sum(map(math.prod, wanted.values()))
+    if problems or count > 2 * total + SLACK:
+        found = f"config.json has {count:,} parameters, the file {total:,}"
+        raise _misfit([*problems, found], folder)
 
 
 def _load(auto: str, values: Any, folder: Path) -> Any:
-    try:
+    with _explained(folder):
         outer, info = getattr(library(), auto).from_pretrained(
             folder,
             config=values,
@@ -503,24 +474,17 @@ def _load(auto: str, values: Any, folder: Path) -> Any:
             use_safetensors=True,
             output_loading_info=True,
         )
-    except Exception as error:
-        raise _rejected(error, folder) from None
     prefix = f"{outer.base_model_prefix}."
-    problems = [f"{name} is missing" for name in info["missing_keys"] if "pooler." not in name]
-    problems += [
-        f"{name} has no place here"
-        for name in info["unexpected_keys"]
-        if name.startswith(prefix) and "pooler." not in name
+    surplus = [name for name in info["unexpected_keys"] if name.startswith(prefix)]
+    broken = [name for name, one in outer.named_parameters() if not bool(one.isfinite().all())]
+    problems = [
+        *(f"{name} is missing" for name in info["missing_keys"]),
+        *(f"{name} has no place here" for name in surplus),
+        *(f"{name} holds NaN or infinite numbers" for name in broken),
     ]
+    problems = [problem for problem in problems if "pooler." not in problem]
     if problems:
         raise _misfit(problems, folder)
-    broken = [name for name, one in outer.named_parameters() if not bool(one.isfinite().all())]
-    if broken:
-        raise HeadstartError(
-            f"the weights hold NaN or infinite numbers: {', '.join(broken[:6])}",
-            where=folder,
-            fix=AGAIN,
-        )
     return outer.eval()
 
 
@@ -533,40 +497,23 @@ def _misfit(problems: list[str], folder: Path) -> HeadstartError:
     )
 
 
-def _rejected(error: Exception, where: object = None) -> HeadstartError:
-    """Say what `transformers` has against a folder; its kinds of errors have no common base."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return HeadstartError(
-        f"transformers cannot open this model: {' '.join(lines[:2])[:300] or type(error).__name__}",
-        where=where,
-        fix="check its config.json, or choose a model that this version of transformers knows",
-    )
-
-
 def _weight_files(folder: Path) -> list[Path]:
     """List the files that hold the weights."""
-    index = folder / f"{WEIGHTS}.index.json"
     if (folder / WEIGHTS).is_file():
         return [folder / WEIGHTS]
+    index = folder / f"{WEIGHTS}.index.json"
     if not index.is_file():
-        others = [path.name for path in folder.iterdir() if path.suffix in (".bin", ".h5", ".pt")]
         raise HeadstartError(
-            f"there is no {WEIGHTS} here"
-            + (f", only {', '.join(sorted(others))}, which can carry code" if others else ""),
+            f"there is no {WEIGHTS} here, and other forms of weights can carry code",
             where=folder,
             fix="get the model with safetensors, or convert it: "
             "AutoModel.from_pretrained(NAME).save_pretrained(FOLDER)",
         )
-    try:
-        names = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
-        if any(Path(name).name != name or not name.endswith(".safetensors") for name in names):
-            raise ValueError("a name of another folder, or of another form")
-        files = [folder / name for name in names]
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise HeadstartError(f"{index.name} is damaged", where=index, fix=AGAIN) from None
-    if missing := [file.name for file in files if not file.is_file()]:
+    known = read_object(index, fix=AGAIN, needs=INDEX_FORMS, forms=INDEX_FORMS)["weight_map"]
+    files = sorted(folder.glob("*.safetensors"))
+    if missing := set(known.values()) - {file.name for file in files}:
         raise HeadstartError(
-            f"the download is not complete: {', '.join(missing)} is missing",
+            f"the download is not complete: {', '.join(sorted(missing))} is missing",
             where=folder,
             fix=AGAIN,
         )
@@ -577,18 +524,12 @@ def read_tokenizer(folder: Path) -> Tokenizer:
     """Read `tokenizer.json`; where there is none, `AutoTokenizer` makes it from older files."""
     if (folder / "tokenizer.json").is_file():
         return Tokenizer.read(folder / "tokenizer.json")
-    try:
+    fix = "save one there: AutoTokenizer.from_pretrained(NAME).save_pretrained(FOLDER)"
+    with _explained(folder, fix), tempfile.TemporaryDirectory() as temporary:
         if not any(any(folder.glob(name)) for name in ("vocab.*", "*.model")):
-            raise ValueError("its folder has no vocabulary")  # transformers would make an empty one
+            # `transformers` would make an empty one.
+            raise ValueError("there is no tokenizer.json here, and no other vocabulary")
         auto = library().AutoTokenizer
         made = auto.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-        with tempfile.TemporaryDirectory() as temporary:
-            made.backend_tokenizer.save(f"{temporary}/tokenizer.json")
-            return Tokenizer.read(Path(temporary) / "tokenizer.json")
-    except Exception as error:
-        first = re.split(r"[\n.]", str(error).strip())[0]
-        raise HeadstartError(
-            f"there is no tokenizer.json here, and no other tokenizer can be read ({first[:200]})",
-            where=folder,
-            fix="save it there: AutoTokenizer.from_pretrained(NAME).save_pretrained(FOLDER)",
-        ) from None
+        made.backend_tokenizer.save(f"{temporary}/tokenizer.json")
+        return Tokenizer.read(Path(temporary) / "tokenizer.json")

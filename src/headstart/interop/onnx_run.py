@@ -6,11 +6,11 @@
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from headstart.errors import HeadstartError, need_packages
 from headstart.files import read_object, replacing, write_text
 from headstart.machine import choose_threads
 from headstart.progress import ProgressCallback
-from headstart.run import EXPORTED, TASK_FORMS, Run, Scores
+from headstart.run import EXPORTED, TASK_FORMS, Run
 from headstart.tasks import find_task
 from headstart.tasks.examples import Examples, Ids, Long, Output, TextEncoding
 from headstart.tasks.task import Task
@@ -37,17 +37,15 @@ FORMAT = 2  # raised when files of the version before can no longer be read
 
 @dataclass(frozen=True, eq=False)
 class OnnxRun(Run):
-    """A run with a graph of onnxruntime in place of the network."""
+    """A run with a graph of onnxruntime in place of the network; without a task, its outputs are
+    vectors of texts."""
 
-    folder: Path
     graph: bytes
     config: dict[str, Any]  # as the folder has it
     tokenizer: Tokenizer
-    task: Task[Any] | None  # None: its outputs are vectors of texts
     length: int
     long: Long
-    temperature: float = 1.0
-    summary: dict[str, Any] = field(default_factory=dict)
+    kind: ClassVar[str] = "onnx"
 
     def require_task(self) -> Task[Any]:
         if self.task is None:
@@ -64,11 +62,6 @@ class OnnxRun(Run):
         return TextEncoding(self.tokenizer, self.length, self.long)
 
     @cached_property
-    def threads(self) -> int:
-        """How many cores there are to work on."""
-        return choose_threads()
-
-    @cached_property
     def one_thread(self) -> Any:
         """A session for many batches, each on a core of its own."""
         return open_session(self.graph, threads=1, where=self.folder)
@@ -76,21 +69,21 @@ class OnnxRun(Run):
     @cached_property
     def all_threads(self) -> Any:
         """A session for one batch that all cores work on."""
-        if self.threads == 1:
-            return self.one_thread
-        return open_session(self.graph, threads=self.threads, where=self.folder)
+        return open_session(self.graph, threads=choose_threads(), where=self.folder)
 
     def outputs(
         self, examples: Examples, *, progress: ProgressCallback | None = None
     ) -> list[Output]:
         """The scores of each example, as `run_network` gives them."""
         batches = list(_batches(examples))
-        session = self.all_threads if len(batches) == 1 else self.one_thread
+        threads = torch.get_num_threads()  # 1 in the threads of a server
+        session = self.one_thread if threads == 1 or len(batches) > 1 else self.all_threads
         found: dict[int, Output] = {}
-        with ThreadPoolExecutor(self.threads) as pool:
+        with ThreadPoolExecutor(threads) as pool:
             # One batch is run here: a thread would take longer to start than a short text to read.
             run = partial(self._run, session, examples)
-            read = map(run, batches) if len(batches) == 1 else pool.map(run, batches)
+            here = threads == 1 or len(batches) == 1
+            read = map(run, batches) if here else pool.map(run, batches)
             for rows, scores in zip(batches, read, strict=True):
                 found.update(zip(rows.tolist(), scores, strict=True))
                 if progress is not None:
@@ -110,16 +103,10 @@ class OnnxRun(Run):
             for one, length in zip(scores[: len(rows)], lengths, strict=True)
         ]
 
-    def scores(self, rows: Any, progress: ProgressCallback | None = None) -> Scores:
+    def scores(self, rows: Any, progress: ProgressCallback | None = None) -> Any:
         task = self.require_task()
         examples = task.encode(rows, self.encoding)
-        outputs = self.outputs(examples, progress=progress)
-        return Scores(task.decode(outputs, examples), examples.cut)
-
-    def facts(self) -> dict[str, Any]:
-        """Its kind and its sizes in plain values."""
-        precision = self.config.get("precision")
-        return {"kind": "onnx", "precision": precision, "bytes": len(self.graph)}
+        return task.decode(self.outputs(examples, progress=progress), examples)
 
     def save(self, folder: Path) -> None:
         """Write what `open_export` reads."""
@@ -160,10 +147,10 @@ def open_export(folder: str | Path) -> OnnxRun:
         (folder / MODEL).read_bytes(),
         config,
         load_tokenizer(folder),
-        task,
         config["length"],
         config["long"],
-        float(config["temperature"]),
+        task=task,
+        temperature=float(config["temperature"]),
     )
     _check_outputs(run)
     return run
@@ -209,7 +196,12 @@ def open_session(graph: bytes, *, threads: int, where: Path) -> Any:
     options.intra_op_num_threads = threads
     options.log_severity_level = 3  # inputs with a default are meant; no warning about them
     try:
-        return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+        return onnxruntime.InferenceSession(
+            graph,
+            options,
+            providers=["CPUExecutionProvider"],
+            disabled_optimizers=["SkipLayerNormFusion"],  # with biases it takes five times longer
+        )
     except Exception as error:  # onnxruntime's own kinds have no common base
         raise HeadstartError(
             f"onnxruntime cannot open the graph: {str(error).splitlines()[0][:200]}",

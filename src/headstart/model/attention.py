@@ -19,22 +19,20 @@ LONGEST_PLAIN = 512  # tokens; the plain formula holds T × T scores per head
 class KeyValueCache:
     """Keys and values of the tokens so far, one pair (B, nh, T, hs) per layer."""
 
-    def __init__(self, layers: int) -> None:
-        self._pairs: list[tuple[Tensor, Tensor] | None] = [None] * layers
+    def __init__(self) -> None:
+        self.pairs: dict[int, tuple[Tensor, Tensor]] = {}
 
     @property
     def length(self) -> int:
         """The number of tokens that every layer has seen."""
-        last = self._pairs[-1]
-        return 0 if last is None else last[0].size(2)
+        return min((key.size(2) for key, _ in self.pairs.values()), default=0)
 
     def extend(self, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Add the keys and values of new tokens; return those of all tokens."""
-        pair = self._pairs[layer]
-        if pair is not None:
-            key, value = torch.cat((pair[0], key), dim=2), torch.cat((pair[1], value), dim=2)
-        self._pairs[layer] = (key, value)
-        return key, value
+        old_key, old_value = self.pairs.get(layer, (key[:, :, :0], value[:, :, :0]))
+        pair = torch.cat((old_key, key), dim=2), torch.cat((old_value, value), dim=2)
+        self.pairs[layer] = pair
+        return pair
 
 
 class SelfAttention(nn.Module):

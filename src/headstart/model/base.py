@@ -6,6 +6,7 @@ stack of blocks.
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -21,7 +22,7 @@ from headstart.model.positions import LearnedPositions, RotaryPositions, Sinusoi
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": torch.relu,
     "gelu": F.gelu,
-    "gelu-tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "gelu-tanh": partial(F.gelu, approximate="tanh"),
     "swiglu": F.silu,
     "geglu": F.gelu,
     "reglu": torch.relu,
@@ -40,22 +41,19 @@ class FeedForward(nn.Module):
 
     def __init__(self, config: BaseConfig) -> None:
         super().__init__()
-        self.kind = config.feed_forward
-        self.gated = config.gated
-        projections = 2 if self.gated else 1
+        self.activation, self.gated = ACTIVATIONS[config.feed_forward], config.gated
         inner = config.feed_forward_width
-        self.up = nn.Linear(config.width, projections * inner, bias=config.biases)
+        self.up = nn.Linear(config.width, (1 + self.gated) * inner, bias=config.biases)
         self.down = nn.Linear(inner, config.width, bias=config.biases)
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, x: Tensor) -> Tensor:
         up = self.up(x)  # (B, T, f), or (B, T, 2f) for a gated kind
-        activation = ACTIVATIONS[self.kind]
         if self.gated:
-            a, b = up.chunk(2, dim=-1)
-            inner = activation(a) * b
+            gate, inner = up.chunk(2, dim=-1)
+            inner = self.activation(gate) * inner
         else:
-            inner = activation(up)
+            inner = self.activation(up)
         return self.down(self.dropout(inner))
 
 
@@ -153,7 +151,7 @@ class Transformer(nn.Module):
 
     def new_cache(self) -> Any:
         """Make an empty cache of keys and values for `forward`."""
-        return KeyValueCache(self.config.layers)
+        return KeyValueCache()
 
     def stock_layers(self, kind: str, outputs: int) -> tuple[nn.Module, nn.Linear]:
         """Make the layers of a head of `transformers`; only its own models have some."""

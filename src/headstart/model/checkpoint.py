@@ -5,11 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
-from headstart.checksums import KEY, check_checksum, checksum
+from headstart.checksums import load_arrays, save_arrays
 from headstart.errors import HeadstartError
 from headstart.files import replacing, write_text
 from headstart.model.config import BaseConfig
@@ -30,9 +28,11 @@ def save_model(model: Model, folder: Path) -> None:
         "head": None if head is None else head.to_dict(),
     }
     # named_parameters lists a tied weight once, under the base's name.
-    weights = {name: one.detach().contiguous() for name, one in model.named_parameters()}
+    weights = {
+        name: one.detach().cpu().contiguous().numpy() for name, one in model.named_parameters()
+    }
     with replacing(folder / WEIGHTS) as temporary:
-        save_file(weights, temporary, metadata={KEY: checksum(weight_bytes(weights))})
+        save_arrays(weights, temporary)
     write_text(folder / CONFIG, json.dumps(config, indent=2) + "\n")
 
 
@@ -46,7 +46,6 @@ def load_model(folder: Path) -> Model:
     base = BaseConfig.from_dict(config["base"], where=folder / CONFIG)
     head = None if config["head"] is None else head_from_dict(config["head"], where=folder / CONFIG)
     weights = read_safetensors(path)
-    check_checksum(path, weight_bytes(weights), fix="copy the run again, with all of its files")
     try:
         with torch.device("meta"):
             skeleton = build_model(base, head)
@@ -90,24 +89,11 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def read_safetensors(path: Path) -> dict[str, Tensor]:
-    """Read all tensors of a safetensors file, by name."""
+    """Read all tensors of a file that has the checksum of its content, by name."""
     if not path.is_file():
         raise HeadstartError(f"there is no {path.name} here", where=path.parent)
-    try:
-        with safe_open(path, framework="pt") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except SafetensorError as error:
-        raise HeadstartError(
-            f"{path.name} is damaged or cut short: {error}",
-            where=path,
-            fix="copy it again, or take an older checkpoint of the run",
-        ) from None
-
-
-def load_weights(model: torch.nn.Module, weights: dict[str, Tensor], *, where: object) -> None:
-    """Copy `weights` into `model` if every name and shape agrees; else report the differences."""
-    check_weights(model, weights, where=where)
-    copy_weights(model, weights)
+    arrays, _ = load_arrays(path, fix="copy the run again, with all of its files")
+    return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
 
 def check_weights(model: torch.nn.Module, weights: dict[str, Tensor], *, where: object) -> None:
@@ -140,11 +126,6 @@ def copy_weights(model: torch.nn.Module, weights: dict[str, Tensor]) -> None:
     """Copy `weights`, which fit, into `model`."""
     for name, parameter in model.named_parameters():
         parameter.copy_(weights[name])
-
-
-def weight_bytes(weights: dict[str, Tensor]) -> dict[str, Any]:
-    """Return the weights' bytes as NumPy arrays, which have no bf16."""
-    return {name: value.reshape(-1).view(torch.uint8).numpy() for name, value in weights.items()}
 
 
 def _shape(shape: tuple[int, ...]) -> str:

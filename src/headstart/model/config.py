@@ -94,13 +94,20 @@ class BaseConfig(ModelConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LanguageModelingConfig(ModelConfig):
+class OutputConfig(ModelConfig):
+    """What every head may have before its output layer."""
+
+    transform: bool = False  # dense, GELU and norm (BERT's language model, ModernBERT)
+    dropout: float = number(0, 1, 0.0)
+    stock: bool = False  # the layers that `transformers` has for a base of its own
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanguageModelingConfig(OutputConfig):
     """Scores of every token of the vocabulary at every position."""
 
     tied: bool = True  # the output layer's weight is the embedding
     bias: bool = False
-    transform: bool = False  # dense, GELU and norm before the output layer (BERT)
-    stock: bool = False  # the layers that `transformers` has for a base of its own
     kind: Literal["language_modeling"] = "language_modeling"
 
 
@@ -114,16 +121,13 @@ class MaskedNextSentenceConfig(LanguageModelingConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClassificationConfig(ModelConfig):
+class ClassificationConfig(OutputConfig):
     """Class scores of a text, from its pooled hidden states."""
 
     classes: int = number(2, 1_000_000)
     pooling: Pooling
     dense: bool = False  # a dense layer with tanh before the output (BERT's pooler)
-    transform: bool = False  # dense, GELU and norm before the output (ModernBERT)
     bias: bool = True
-    dropout: float = number(0, 1, 0.0)
-    stock: bool = False
     kind: Literal["classification"] = "classification"
 
     def problems(self) -> list[str]:
@@ -133,21 +137,17 @@ class ClassificationConfig(ModelConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TaggingConfig(ModelConfig):
+class TaggingConfig(OutputConfig):
     """Tag scores of every token."""
 
     tags: int = number(2, 1_000_000)
-    transform: bool = False
-    dropout: float = number(0, 1, 0.0)
-    stock: bool = False
     kind: Literal["tagging"] = "tagging"
 
 
 @dataclass(frozen=True, kw_only=True)
-class SpansConfig(ModelConfig):
+class SpansConfig(OutputConfig):
     """Start and end scores of every token."""
 
-    transform: bool = False
     kind: Literal["spans"] = "spans"
 
 

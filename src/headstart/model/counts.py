@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from headstart.model.config import BaseConfig, ClassificationConfig, LanguageModelingConfig
+from headstart.model.config import ClassificationConfig
 from headstart.model.presets import Preset
 
 TUTORIAL_POSITIONS = 5_000  # rows of the position table in PyTorch's tutorial
@@ -40,7 +40,7 @@ class Counts:
     preset: Preset
     classification: ClassificationConfig
     values: dict[str, int]  # of the symbols
-    layer: list[CountLine]  # one layer alone
+    layer: dict[str, int]  # one layer alone
     base: list[CountLine]
     heads: dict[str, list[CountLine]]
 
@@ -72,17 +72,14 @@ class Counts:
             for of, lines in {"base": self.base, **self.heads}.items()
             for line in lines
         ]
-        base, head = self.preset.base, self.preset.language_modeling
         return {
             "preset": self.preset.name,
-            "config": base.to_dict(),
+            "config": self.preset.base.to_dict(),
             "base": self.base_count,
             "heads": {head: total - self.base_count for head, total in totals.items()},
             "total": totals,
-            "layer": {line.name: line.count for line in self.layer},
+            "layer": self.layer,
             "parts": parts,
-            "training_memory_bytes": {head: training_memory(n) for head, n in totals.items()},
-            "multiplications_per_token": multiplications(base, head),
         }
 
 
@@ -100,15 +97,13 @@ def count_parameters(preset: Preset, classes: int = 2) -> Counts:
         "t": base.token_types,
     }
 
+    def count(formula: str) -> int:
+        python = formula.replace("·", "*").replace("²", "**2")
+        return int(eval(python, {"__builtins__": {}}, values))
+
     def lines(*rows: tuple[str, str, str, str]) -> list[CountLine]:
         """Make a line of each name, formula, pattern and note; no formula means no such part."""
-        found = []
-        for name, formula, parameters, note in rows:
-            if formula:
-                python = formula.replace("·", "*").replace("²", "**2")
-                count = int(eval(python, {"__builtins__": {}}, values))
-                found.append(CountLine(name, formula, count, parameters, note))
-        return found
+        return [CountLine(name, what, count(what), *more) for name, what, *more in rows if what]
 
     attention = "4·d²"
     feed_forward = "3·d·f" if base.gated else "2·d·f"
@@ -125,17 +120,9 @@ def count_parameters(preset: Preset, classes: int = 2) -> Counts:
     learned, tied = base.positions == "learned", language_modeling.tied
     twice = classification.pooling == "mean+max"
 
-    parts = {  # of a block: the pattern and the note
-        "attention": (r"base\.blocks\.\d+\.attention\.", "queries, keys, values and output"),
-        "feed-forward": (r"base\.blocks\.\d+\.feed_forward\.", base.feed_forward),
-        "norms": (r"base\.blocks\.\d+\.\w+_norm\.", norm_note),
-    }
-    layer = lines(
-        ("attention", attention, *parts["attention"]),
-        ("feed-forward", feed_forward, *parts["feed-forward"]),
-        ("norms", norms, *parts["norms"]),
-    )
-    all_layers = lines(
+    layer = {"attention": attention, "feed-forward": feed_forward, "norms": norms}
+    block = r"base\.blocks\.\d+\."
+    base_lines = lines(
         ("embedding", "v·d", r"base\.embedding\.", ""),
         (
             "positions",
@@ -145,9 +132,14 @@ def count_parameters(preset: Preset, classes: int = 2) -> Counts:
         ),
         ("token types", "t·d" if base.token_types else "", r"base\.token_types\.", ""),
         ("embedding norm", norm if base.embedding_norm else "", r"base\.embedding_norm\.", ""),
-        ("attention", f"n·({attention})", *parts["attention"]),
-        ("feed-forward", f"n·({feed_forward})", *parts["feed-forward"]),
-        ("norms", all_norms, *parts["norms"]),
+        (
+            "attention",
+            f"n·({attention})",
+            rf"{block}attention\.",
+            "queries, keys, values and output",
+        ),
+        ("feed-forward", f"n·({feed_forward})", rf"{block}feed_forward\.", base.feed_forward),
+        ("norms", all_norms, rf"{block}\w+_norm\.", norm_note),
         ("final norm", norm if norm_before else "", r"base\.final_norm\.", ""),
     )
     transform = f"{dense} + {norm}" if language_modeling.transform else ""
@@ -163,7 +155,8 @@ def count_parameters(preset: Preset, classes: int = 2) -> Counts:
         ("output bias", "c", r"head\.output\.bias", ""),
     )
     heads = {"language_modeling": predicting, "classification": classifying}
-    return Counts(preset, classification, values, layer, all_layers, heads)
+    of_a_layer = {name: count(formula) for name, formula in layer.items()}
+    return Counts(preset, classification, values, of_a_layer, base_lines, heads)
 
 
 def check_counts(counts: Counts) -> list[dict[str, Any]]:
@@ -216,7 +209,7 @@ def common_mistakes(counts: Counts) -> list[dict[str, Any]]:
             "Every linear layer of a block adds a vector: 4·d in attention, f + d in the "
             "feed-forward. The heads' biases come on top.",
         ),
-        ("no norms", -norms, f"Each norm has {counts.layer[-1].note} for every column."),
+        ("no norms", -norms, "Each norm has a gain, and often a bias, for every column."),
         (
             "the two totals swapped",
             counts.total("language_modeling") - counts.total("classification"),
@@ -243,31 +236,3 @@ def common_mistakes(counts: Counts) -> list[dict[str, Any]]:
     return [
         {"name": name, "off_by": off_by, "why": why} for name, off_by, why in mistakes if off_by
     ]
-
-
-def training_memory(parameters: int) -> dict[str, int]:
-    """Return the bytes to train so many parameters in fp32 with Adam, without activations."""
-    size = 4 * parameters
-    return {"weights": size, "gradients": size, "optimizer": 2 * size, "total": 4 * size}
-
-
-def multiplications(base: BaseConfig, head: LanguageModelingConfig) -> dict[str, float]:
-    """Count the multiplications of one token in the forward pass of language modelling.
-
-    The backward pass takes twice as many.
-
-    Returns
-    -------
-    dict
-        `layers`, `output_layer`, `per_token_attended` (for each token attended to: query · key
-        and weight · value) and `output_share`, the output layer's share of the first two.
-    """
-    d, f = base.width, base.feed_forward_width
-    layers = base.layers * (4 * d * d + (3 if base.gated else 2) * d * f)
-    output_layer = d * base.vocab_size + (d * d if head.transform else 0)
-    return {
-        "layers": layers,
-        "output_layer": output_layer,
-        "per_token_attended": 2 * d * base.layers,
-        "output_share": output_layer / (layers + output_layer),
-    }

@@ -44,21 +44,38 @@ class Transform(nn.Module):
         return self.norm(F.gelu(self.dense(hidden)))
 
 
-class LanguageModelingHead(nn.Module):
-    """Scores of every token. If tied, the output layer's weight is the base's embedding."""
+class OutputHead(nn.Module):
+    """The parts that heads share: a layer before the output, dropout, and the output layer."""
 
-    def __init__(self, base: Transformer, config: LanguageModelingConfig) -> None:
+    def __init__(
+        self,
+        base: Transformer,
+        config: Any,
+        outputs: int,
+        *,
+        width: int | None = None,
+        bias: bool = True,
+    ) -> None:
         super().__init__()
         self.config = config
         self.transform: nn.Module = Transform(base.config) if config.transform else nn.Identity()
-        self.output = nn.Linear(base.config.width, base.config.vocab_size, bias=config.bias)
+        self.dropout = nn.Dropout(config.dropout)
+        self.output = nn.Linear(width or base.config.width, outputs, bias=bias)
         if config.stock:
-            self.transform, self.output = base.stock_layers(config.kind, base.config.vocab_size)
-        if config.tied:
-            self.output.weight = base.embedding.weight
+            self.transform, self.output = base.stock_layers(config.kind, outputs)
 
     def forward(self, hidden: Tensor, segments: Tensor | None = None) -> Tensor:
-        return self.output(self.transform(hidden))
+        """Compute the scores of hidden states or of pooled vectors: (…, d) → (…, outputs)."""
+        return self.output(self.dropout(self.transform(hidden)))
+
+
+class LanguageModelingHead(OutputHead):
+    """Scores of every token. If tied, the output layer's weight is the base's embedding."""
+
+    def __init__(self, base: Transformer, config: LanguageModelingConfig) -> None:
+        super().__init__(base, config, base.config.vocab_size, bias=config.bias)
+        if config.tied:
+            self.output.weight = base.embedding.weight
 
     def loss(self, hidden: Tensor, targets: SoftmaxTargets) -> Tensor:
         """Compute the summed cross-entropy at the targets; other positions are not computed."""
@@ -86,19 +103,13 @@ class MaskedNextSentenceHead(LanguageModelingHead):
         self.next_sentence = NextSentenceHead(base)
 
 
-class ClassificationHead(nn.Module):
+class ClassificationHead(OutputHead):
     """Pool, then (for BERT and ModernBERT) one more layer, then the class scores."""
 
     def __init__(self, base: Transformer, config: ClassificationConfig) -> None:
-        super().__init__()
-        self.config = config
         width = base.config.width * (2 if config.pooling == "mean+max" else 1)
+        super().__init__(base, config, config.classes, width=width, bias=config.bias)
         self.dense = nn.Linear(width, width) if config.dense else None
-        self.transform: nn.Module = Transform(base.config) if config.transform else nn.Identity()
-        self.dropout = nn.Dropout(config.dropout)
-        self.output = nn.Linear(width, config.classes, bias=config.bias)
-        if config.stock:
-            self.transform, self.output = base.stock_layers(config.kind, config.classes)
 
     def forward(self, hidden: Tensor, segments: Tensor | None = None) -> Tensor:
         return self.classify(pool(hidden, segments, self.config.pooling))
@@ -107,36 +118,24 @@ class ClassificationHead(nn.Module):
         """Compute class scores from pooled vectors: (B, d) or (B, 2d) → (B, classes)."""
         if self.dense is not None:
             pooled = torch.tanh(self.dense(pooled))
-        return self.output(self.dropout(self.transform(pooled)))
+        return super().forward(pooled)
 
 
-class TaggingHead(nn.Module):
+class TaggingHead(OutputHead):
     """Tag scores of every token."""
 
     def __init__(self, base: Transformer, config: TaggingConfig) -> None:
-        super().__init__()
-        self.config = config
-        self.transform: nn.Module = Transform(base.config) if config.transform else nn.Identity()
-        self.dropout = nn.Dropout(config.dropout)
-        self.output = nn.Linear(base.config.width, config.tags)
-        if config.stock:
-            self.transform, self.output = base.stock_layers(config.kind, config.tags)
-
-    def forward(self, hidden: Tensor, segments: Tensor | None = None) -> Tensor:
-        return self.output(self.dropout(self.transform(hidden)))
+        super().__init__(base, config, config.tags)
 
 
-class SpansHead(nn.Module):
+class SpansHead(OutputHead):
     """Two scores per token: the answer starts here, the answer ends here."""
 
     def __init__(self, base: Transformer, config: SpansConfig) -> None:
-        super().__init__()
-        self.config = config
-        self.transform = Transform(base.config) if config.transform else nn.Identity()
-        self.output = nn.Linear(base.config.width, 2)
+        super().__init__(base, config, 2)
 
     def forward(self, hidden: Tensor, segments: Tensor | None = None) -> Tensor:
-        scores: Tensor = self.output(self.transform(hidden))
+        scores = super().forward(hidden)
         if segments is None:
             return scores
         # An answer never starts in the padding.

@@ -148,17 +148,12 @@ class Model(nn.Module):
 def build_model(base: BaseConfig, head: HeadConfig | None = None, *, seed: int = 0) -> Model:
     """Build a model with random weights that depend on the seed alone."""
     with _seeded(seed):
-        transformer = _new_base(base)
+        if base.transformers is None:
+            transformer = Transformer(base)
+            _initialize(transformer, base)
+        else:
+            transformer = import_module("headstart.interop.huggingface").TransformersBase(base)
     return Model(transformer, None if head is None else new_head(transformer, head, seed=seed))
-
-
-def _new_base(config: BaseConfig) -> Transformer:
-    if config.transformers is None:
-        base = Transformer(config)
-        _initialize(base, config)
-        return base
-    made: Transformer = import_module("headstart.interop.huggingface").TransformersBase(config)
-    return made
 
 
 def new_head(base: Transformer, config: HeadConfig, *, seed: int) -> Head:
@@ -200,6 +195,7 @@ def swap_head(model: Model, head: HeadConfig, *, seed: int) -> tuple[Model, list
     swapped.train(model.training)
     copied = _copy_transform(model, swapped)
     base, embedding = _count(model.base), _count(model.base.embedding)
+    new = _count(swapped) - base - copied
     rows = [
         SwapRow("embedding", "kept", embedding, "token vectors"),
         SwapRow(
@@ -212,10 +208,11 @@ def swap_head(model: Model, head: HeadConfig, *, seed: int) -> tuple[Model, list
     if model.head is not None:
         old = model.head.config
         dropped = _count(model) - base - copied  # a tied output layer belongs to the base
-        rows.append(SwapRow(_name(old), "dropped", dropped, _why_dropped(old, head)))
+        predicts = isinstance(old, LanguageModelingConfig)
+        why = "it predicts tokens of the vocabulary" if predicts else "it is for another task"
+        rows.append(SwapRow(_name(old), "dropped", dropped, why))
     if copied:
         rows.append(SwapRow("transform", "kept", copied, "the layer before the output"))
-    new = _count(swapped) - base - copied
     rows.append(SwapRow(_name(head), "new", new, "for the new task, to be trained"))
     return swapped, rows
 
@@ -239,13 +236,6 @@ def _name(head: HeadConfig) -> str:
     return head.kind.replace("_", " ") + " head"
 
 
-def _why_dropped(old: HeadConfig, new: HeadConfig) -> str:
-    if isinstance(old, LanguageModelingConfig) and not isinstance(new, LanguageModelingConfig):
-        why = "it predicts tokens of the vocabulary"
-        return why + "; its weight was the embedding, which stays" if old.tied else why
-    return "a new one was requested" if old == new else "it was trained for another task"
-
-
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
     """Seed PyTorch's generator inside, and restore its state afterwards."""
@@ -263,10 +253,11 @@ def _initialize(module: nn.Module, base: BaseConfig, *, tied: Tensor | None = No
     """
     lab = base.initialization == "lab"
     for part in module.modules():
-        if isinstance(part, nn.Linear | nn.Embedding | LearnedPositions):
-            if part.weight is tied:
-                pass
-            elif lab:
+        if (
+            isinstance(part, nn.Linear | nn.Embedding | LearnedPositions)
+            and part.weight is not tied
+        ):
+            if lab:
                 nn.init.uniform_(part.weight, -0.1, 0.1)
             else:
                 nn.init.normal_(part.weight, std=0.02)

@@ -49,9 +49,6 @@ def rotate(x: Tensor, rotary: Tensor) -> Tensor:
         From `RotaryPositions`.
     """
     cosine, sine = rotary.to(x.dtype).chunk(2, dim=-1)
-    if torch.compiler.is_exporting():  # one operator of ONNX instead of five
-        halves = (part[:, 0, :, : x.size(-1) // 2] for part in (cosine, sine))
-        return torch.onnx.ops.rotary_embedding(x, *halves)
     first, second = x.chunk(2, dim=-1)
     return x * cosine + torch.cat((-second, first), dim=-1) * sine
 

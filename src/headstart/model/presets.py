@@ -171,16 +171,10 @@ def preset_of(base: BaseConfig) -> Preset:
     return replace(preset("small", objective=objective), base=base)
 
 
-def stock_head(head: HeadConfig, base: BaseConfig, *, chosen_pooling: bool = False) -> HeadConfig:
+def stock_head(head: HeadConfig, base: BaseConfig) -> HeadConfig:
     """Return the head that stock `transformers` has for a base like this one.
 
-    Parameters
-    ----------
-    head : HeadConfig
-        The head for the task.
-    base : BaseConfig
-    chosen_pooling : bool
-        The user chose the pooling; it is used where `transformers` supports it.
+    It keeps the pooling of the task's head where `transformers` supports it.
     """
     causal, rotary = base.attention == "causal", base.positions == "rotary"
     if base.transformers is not None:
@@ -192,8 +186,7 @@ def stock_head(head: HeadConfig, base: BaseConfig, *, chosen_pooling: bool = Fal
     if causal:  # Llama, GPT-2
         return replace(head, pooling="last", dense=False, bias=False)
     if rotary:  # ModernBERT
-        supported = chosen_pooling and head.pooling in ("first", "mean")
-        pooling: Pooling = head.pooling if supported else "mean"
+        pooling: Pooling = head.pooling if head.pooling == "first" else "mean"
         return replace(head, pooling=pooling, dense=False, transform=True)
     return replace(head, pooling="first", dense=True)
 

@@ -8,15 +8,15 @@ import asyncio
 import threading
 import time
 from collections import defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import count
 from typing import Any, NamedTuple
 
 import torch
 
 from headstart.errors import HeadstartError
-from headstart.serve.metrics import Metrics
-from headstart.serve.model import ServedModel
+from headstart.serve.metrics import BATCH_SECONDS, BATCH_SIZE, WAITING
 
 # Padding included; some 500 tokens. A small network reads no more of them per second in larger
 # batches, and each thread should find something to do.
@@ -39,17 +39,18 @@ class BatchQueue:
 
     Parameters
     ----------
-    model : its `run` predicts; safe to call from several threads.
+    predict : predicts a list of rows, such as `Run.predict`; called from several threads.
     limit : rows that may wait.
     threads : batches that are predicted at the same time, each on one core.
     """
 
-    def __init__(self, model: ServedModel, metrics: Metrics, *, limit: int, threads: int) -> None:
-        self.model = model
-        self.metrics = metrics
+    def __init__(
+        self, predict: Callable[[list[Any]], Sequence[Any]], *, limit: int, threads: int
+    ) -> None:
+        self.predict = predict
         self.limit = limit
         self.waiting = 0
-        self._number = 0
+        self._numbers = count()
         self._buckets: dict[int, deque[Waiting]] = defaultdict(deque)
         self._closing = False
         self._changed = threading.Condition()
@@ -78,10 +79,13 @@ class BatchQueue:
                     "too many requests are waiting", fix="try again in a second", code="busy"
                 )
             for row, result in zip(rows, results, strict=True):
-                self._number += 1
-                size = max(size_of(row), SHORTEST)
-                self._buckets[size.bit_length()].append(Waiting(self._number, row, size, result))
-            self._count(len(rows))
+                length = len(row) if isinstance(row, str) else sum(map(len, row))
+                size = max(length, SHORTEST)
+                self._buckets[size.bit_length()].append(
+                    Waiting(next(self._numbers), row, size, result)
+                )
+            self.waiting += len(rows)
+            WAITING.inc(len(rows))
             self._changed.notify(len(rows))
         return await asyncio.gather(*results)
 
@@ -107,12 +111,9 @@ class BatchQueue:
                 if longest * (len(batch) + 1) > BATCH_CHARACTERS:
                     break
                 batch.append(bucket.popleft())
-            self._count(-len(batch))
+            self.waiting -= len(batch)
+            WAITING.dec(len(batch))
             return batch
-
-    def _count(self, change: int) -> None:
-        self.waiting += change
-        self.metrics.queue.set(self.waiting)
 
     def _work(self) -> None:
         """Predict batch after batch, on one core."""
@@ -123,24 +124,19 @@ class BatchQueue:
                 continue
             start = time.perf_counter()
             found = self._predict([one.row for one in batch])
-            self.metrics.batch_texts.observe(len(batch))
-            self.metrics.batch_seconds.observe(time.perf_counter() - start)
+            BATCH_SIZE.observe(len(batch))
+            BATCH_SECONDS.observe(time.perf_counter() - start)
             with suppress(RuntimeError):  # the loop has ended, and nobody waits any more
                 batch[0].result.get_loop().call_soon_threadsafe(_deliver, batch, found)
 
     def _predict(self, rows: list[Any]) -> list[Any]:
         """Predict rows; if that fails, one by one, so that a row fails alone."""
         try:
-            return list(self.model.run.predict(rows))
+            return list(self.predict(rows))
         except BaseException as error:  # a panic of a library in Rust is not an Exception
             if len(rows) == 1:
                 return [error]
         return [self._predict([row])[0] for row in rows]
-
-
-def size_of(row: Any) -> int:
-    """Count the characters of a text or a pair."""
-    return len(row) if isinstance(row, str) else sum(map(len, row))
 
 
 def _deliver(batch: Sequence[Waiting], found: Sequence[Any]) -> None:

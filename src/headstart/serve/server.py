@@ -15,7 +15,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import uvicorn
@@ -51,14 +50,7 @@ class Protocol(H11Protocol):
 
 
 class Workers(Multiprocess):
-    """uvicorn's manager of processes; says when all workers answer."""
-
-    ready: Callable[[], None]
-
-    def init_processes(self) -> None:
-        super().init_processes()
-        if all(one.wait_until_ready(START_SECONDS, self.should_exit) for one in self.processes):
-            self.ready()
+    """uvicorn's manager of processes, which notices at once that a worker has died."""
 
     def keep_subprocess_alive(self) -> None:
         for one in self.processes:
@@ -73,8 +65,8 @@ def run_server(
 
     Parameters
     ----------
-    folder : the run, as `ServedModel.open` takes it.
-    ready : called with the address and the facts of the model when requests are answered.
+    folder : the run, as `open_model` takes it.
+    ready : called with the address and the description of the model when requests are accepted.
     log_config : for `logging.config`, here and in every worker.
 
     Returns
@@ -82,24 +74,20 @@ def run_server(
     bool
         Whether everything was answered; a second Ctrl-C does not wait for that.
     """
-    from headstart.serve.app import create_app
-    from headstart.serve.model import ServedModel
+    from headstart.serve.model import describe, open_model
 
     with bind(config.host, config.port) as listening:
-        model = ServedModel.open(folder, config.name)
-        announce = partial(ready, address_of(listening), model.facts())
+        run = open_model(folder)
+        announce = partial(ready, address_of(listening), describe(run))
         if config.workers == 1:
-            app = create_app(folder, config, model)
-            if hasattr(signal, "SIGHUP"):
-                reload = app.state.service.reload
-                signal.signal(signal.SIGHUP, lambda *_: Thread(target=reload, daemon=True).start())
-            return run_here(make_config(app, config, log_config), listening, announce)
-        del model
-        _run_workers(
-            make_config(partial(_worker_app, folder, config), config, log_config),
-            listening,
-            announce,
-        )
+            from headstart.serve.app import create_app
+
+            return run_here(
+                make_config(create_app(run, config), config, log_config), listening, announce
+            )
+        del run
+        make_app = partial(_worker_app, folder, config)
+        _run_workers(make_config(make_app, config, log_config), listening, announce)
         return True
 
 
@@ -153,7 +141,7 @@ def _run_workers(
     with tempfile.TemporaryDirectory(prefix="headstart-metrics-") as shared:
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = shared
         workers = Workers(config, [listening])
-        workers.ready = announce
+        announce()  # the socket listens already; requests wait for the first worker
         workers.run()
     if any(one.exitcode == STARTUP_FAILURE for one in workers.processes):
         raise HeadstartError(
@@ -167,8 +155,9 @@ def _worker_app(folder: Path, config: ServeConfig) -> Any:
     """Make the application of a worker; uvicorn stops, or keeps the old worker, if that fails."""
     try:
         from headstart.serve.app import create_app
+        from headstart.serve.model import open_model
 
-        return create_app(folder, config)
+        return create_app(open_model(folder), config)
     except Exception as error:
         log.error("a worker cannot start: %s", explain(error) or error)
         sys.exit(STARTUP_FAILURE)
@@ -181,8 +170,7 @@ def _connection_limit() -> int:
     except ImportError:  # Windows
         return 5_000
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    allowed = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
-    with suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
-        soft = allowed
+    with suppress(OSError, ValueError):  # more than this process may have
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, MOST_FILES), hard))
+        soft = max(soft, MOST_FILES)
     return max(64, soft - SPARE_FILES)

@@ -7,7 +7,6 @@ import ipaddress
 import os
 import socket
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 from headstart.config import Config, setting
@@ -29,12 +28,8 @@ class ServeConfig(Config):
     port: int = setting(
         8000, "The port; 0 finds a free one.", minimum=0, maximum=65_535, panel="Output"
     )
-    name: str | None = setting(
-        None, "The model's name in requests; by default the folder's.", panel="Output"
-    )
-    token: bool = setting(True, "Require a token if other machines can connect.", panel="Output")
-    token_file: str | None = setting(
-        None, f"A file with the token that clients must send; by default ${TOKEN}.", panel="Output"
+    token: bool = setting(
+        True, f"Require a token (${TOKEN}) if other machines can connect.", panel="Output"
     )
     workers: int = setting(1, "Server processes.", minimum=1, maximum=512, panel="Machine")
     threads: int | None = setting(
@@ -47,7 +42,6 @@ class ServeConfig(Config):
     queue: int = setting(1_024, "Texts that may wait; more are rejected.", minimum=1, advanced=True)
     max_bytes: int = setting(1_048_576, "Largest request, in bytes.", minimum=1, advanced=True)
     max_texts: int = setting(256, "Largest request, in texts.", minimum=1, advanced=True)
-    max_tokens: int = setting(65_536, "Largest request, in tokens.", minimum=1, advanced=True)
     deadline: float = setting(30.0, "Seconds that a request may take.", above=0, advanced=True)
 
     def problems(self) -> list[str]:
@@ -65,12 +59,9 @@ class ServeConfig(Config):
         return found
 
     def read_token(self) -> str | None:
-        """Read the token from the file or the environment; every user can read a command line."""
-        if self.token_file is not None:
-            token = Path(self.token_file).expanduser().read_text(encoding="utf-8").strip()
-        elif TOKEN in os.environ:
-            token = os.environ[TOKEN]
-        else:
+        """Read the token from the environment; every user can read a command line."""
+        token = os.environ.get(TOKEN)
+        if token is None:
             return None
         if not token.strip() or not token.isascii() or not token.isprintable():
             raise HeadstartError(

@@ -9,12 +9,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
-from typing import Any
 
 import numpy as np
 
 from headstart.arms import ARMS, CHAIN, Arm, find_arm
-from headstart.evaluation.metrics import Interval
+from headstart.evaluation.metrics import LEVEL, Interval
 from headstart.study.results import Results
 from headstart.study.statistics import (
     claimed_steps,
@@ -27,14 +26,12 @@ from headstart.study.statistics import (
     named_budgets,
     paired_difference,
     seed_variance,
-    shared_level,
 )
 
 Series = tuple[str, str]  # arm, objective ("" for an arm that depends on none)
 Pair = tuple[Series, Series]
 ALL_BUDGETS = 0
 GOAL_STEP = 0.05  # the goal of the labels-needed column is a multiple of it
-CHEAPER = 2.0  # times smaller or faster, to matter
 
 
 @dataclass(frozen=True)
@@ -84,20 +81,6 @@ class Cost:
     minutes: float  # to train one, pretraining included
     milliseconds: float  # per text
     bytes: float | None  # on disk; None where nothing was saved
-    timed: set[tuple[int, int]]  # (workers, threads) while it was timed
-    selected: str  # settings that model selection chose
-
-    def times_cheaper(self, other: "Cost") -> dict[str, float]:
-        """Return how many times "smaller" and "faster" than the other it is, where it is known.
-
-        A network that is timed next to other jobs is not compared with an arm timed alone.
-        """
-        found = {}
-        if self.bytes and other.bytes:
-            found["smaller"] = other.bytes / self.bytes
-        if self.timed == other.timed and len(self.timed) == 1 and self.milliseconds:
-            found["faster"] = other.milliseconds / self.milliseconds
-        return found
 
 
 class Analysis:
@@ -117,7 +100,6 @@ class Analysis:
     selected : the arm that model selection chose, without the test part; it is recommended.
     differences : by first arm, second arm and budget.
     steps : of the chain, by objective.
-    winners : by budget, the arm that is significantly better than all others.
     goal, needed : a round score that the recommended arm reaches, and the labels for it by arm.
     """
 
@@ -138,7 +120,6 @@ class Analysis:
         self.differences: dict[tuple[Series, Series, int], Difference] = {}
         self.steps: dict[str, list[Difference]] = {}
         self._compare()
-        self.winners = {labels: self._winner(labels) for labels in self.budgets}
         steps = math.floor(self.scores[self.selected, self.most].value / GOAL_STEP + 1e-9)
         self.goal = max(GOAL_STEP, round(steps * GOAL_STEP, 2))
         self.needed = self.labels_needed(self.goal)
@@ -195,7 +176,7 @@ class Analysis:
     def _compare(self) -> None:
         """Compare the arms of the chain step by step, and other pairs of arms."""
         objectives = sorted({objective for arm, objective in self.every if arm == CHAIN[-1]})
-        level = shared_level(max(1, len(objectives)))
+        level = 1 - (1 - LEVEL) / max(1, len(objectives))  # each is a question that may err
         others: list[Pair] = []
         for objective in objectives if len(self.chain) > 1 else []:
             chain = [_series_of(arm, objective) for arm in self.chain]
@@ -226,18 +207,6 @@ class Analysis:
                 p_values[pair] = closed[group.index(labels)]
         for pair, p in zip(p_values, holm_p_values([*p_values.values()]), strict=True):
             self._add_difference(pair, labels, level, significant=allowed and p < 1 - level)
-
-    def _winner(self, labels: int) -> Series | None:
-        """Find the arm that is significantly better than every other one at a budget."""
-        best = max(self.every, key=lambda one: self.scores[one, labels].value)
-        others = [one for one in self.every if one != best]
-        level = shared_level(max(1, len(others)))
-        table = self.tables[best, labels]
-        gaps = [
-            paired_difference(table, self.tables[one, labels], self.variance, level)
-            for one in others
-        ]
-        return best if gaps and all(gap.excludes(0) for gap in gaps) else None
 
 
 def _series_of(arm: Arm, objective: str) -> Series:
@@ -281,24 +250,11 @@ def find_cost(results: Results, series: Series, labels: int) -> Cost:
     every, wanted = results.about["facts"], (*series, labels)
     facts = [one for one in every if (one["arm"], one["objective"], one["labels"]) == wanted]
     sizes = [one["bytes"] for one in facts if "bytes" in one]
-    return Cost(
-        minutes=float(np.mean([one["seconds"] for one in facts])) / 60,
-        milliseconds=1000
-        * float(np.mean([one["test_seconds"] for one in facts]))
-        / len(results.rows),
-        bytes=float(np.mean(sizes)) if sizes else None,
-        timed={(one["workers"], one["threads"]) for one in facts},
-        selected=_selected_settings(facts),
+    seconds, test_seconds = (
+        float(np.mean([one[name] for one in facts])) for name in ("seconds", "test_seconds")
     )
-
-
-def _selected_settings(facts: Sequence[Mapping[str, Any]]) -> str:
-    """Write the selected settings: each one, lowest to highest over seeds."""
-    chosen = [one["chosen"] for one in facts if "chosen" in one]
-    found = []
-    for name in chosen[0] if chosen else []:
-        values = [one[name] for one in chosen]
-        ends = dict.fromkeys(f"{value:g}" for value in (min(values), max(values)))
-        found.append(f"{name.replace('_', ' ')} {'–'.join(ends)}")
-    tries = max(one["tries"] for one in facts)
-    return ", ".join([*found, f"{tries} tries"] if found and tries else found)
+    return Cost(
+        minutes=seconds / 60,
+        milliseconds=1000 * test_seconds / len(results.rows),
+        bytes=float(np.mean(sizes)) if sizes else None,
+    )

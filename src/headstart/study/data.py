@@ -100,7 +100,7 @@ def read_data(config: StudyConfig, callback: Callback) -> StudyData:
     kind = find_task(config.task)
     progress = callback.stage("reading the dataset")
     splits: Any = kind.read(config.dataset, **config.read_options(), progress=progress)
-    notes = list(splits.notes)
+    notes, inspected = list(splits.notes), splits
     task = kind.from_rows(splits.train)
     shared = splits.test is None and config.selection == "none"
     if splits.test is None:
@@ -109,7 +109,6 @@ def read_data(config: StudyConfig, callback: Callback) -> StudyData:
     _check_parts(splits)
     dealt, every = _deal_folds(config, splits), splits.whole
     splits = replace(splits, whole=None)
-    inspected = replace(splits, test=None) if shared else splits
     if dealt:
         notes.append(
             f"evaluated in {max(fold for _, fold in dealt)} folds: each of the {len(every):,} "
@@ -123,7 +122,7 @@ def read_data(config: StudyConfig, callback: Callback) -> StudyData:
         read = read_corpus(config.corpus, encoding=config.encoding, documents=config.documents)
         corpus = read.without(held_out)
     found = inspect_data(inspected, corpus, progress=callback.stage("looking at the data"))
-    warnings = [one for one in found.warnings if inspected.test or one != NO_TEST_PART]
+    warnings = [one for one in found.warnings if one != NO_TEST_PART]  # there is a note about it
     notes += [one for one in warnings if not (dealt and one.startswith("validation"))]
     dropped = dict(corpus.overlapping) if corpus is not None else {}
     if corpus is not None and config.task_text and not dealt:
@@ -149,7 +148,7 @@ def read_data(config: StudyConfig, callback: Callback) -> StudyData:
         task,
         splits,
         corpus,
-        find_budgets(config, task, least, len(least)),
+        find_budgets(config, task, least),
         len(least),
         config.selection == "budget",
         notes,
@@ -195,11 +194,11 @@ def has_classes(task: Task[Any]) -> bool:
     return task.name in CLASS_TASKS
 
 
-def find_budgets(config: StudyConfig, task: Task[Any], train: Any, all_labels: int) -> list[int]:
+def find_budgets(config: StudyConfig, task: Task[Any], train: Any) -> list[int]:
     """Return the numbers of labelled rows, ascending; the usual ones as far as there are rows."""
     least = 2 * len(task.labels) if has_classes(task) else 2
     if not config.labels:
-        return [*(n for n in USUAL_BUDGETS if least <= n < all_labels), all_labels]
+        return [*(n for n in USUAL_BUDGETS if least <= n < len(train)), len(train)]
     budgets = sorted({len(take_budget(train, budget, 0)) for budget in config.labels})
     if not has_classes(task) and budgets[0] < least:
         raise HeadstartError(
@@ -237,7 +236,7 @@ def _make_test(
     test = take_budget(part, "50%", seed)
     taken = set(test.keys)
     texts = part.keys
-    rest = task.pick(part, [row for row, text in enumerate(texts) if text not in taken])
+    rest = part.pick([row for row, text in enumerate(texts) if text not in taken])
     return replace(splits, validation=rest, test=test), (
         f"there is no test part: half of the validation part, {len(test):,} rows, became one "
         "(--test FILE)"

@@ -8,6 +8,7 @@ Clusters repeat jobs that were lost, but not those that failed: their errors are
 import logging
 import multiprocessing
 import os
+import pickle
 import shutil
 import signal
 import socket
@@ -16,7 +17,6 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -41,9 +41,10 @@ def result_of(future: Future[Any]) -> Any:
         found = future.result()
     except Exception as error:  # of the engine: those of jobs are results
         reason = (str(error).strip() or type(error).__name__).splitlines()[-1]
-        fix = "start the study again: it resumes; --jobs 1 needs the least memory"
-        what = f"a training was lost; it may have run out of memory: {reason}"
-        raise HeadstartError(what, fix=fix) from error
+        raise HeadstartError(
+            f"a training was lost; it may have run out of memory: {reason}",
+            fix="start the study again: it resumes; --jobs 1 needs the least memory",
+        ) from error
     if isinstance(found, Exception):
         raise found
     return found
@@ -137,23 +138,25 @@ class RayExecutor(Executor):
         self._ray: Any = import_module("ray")
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         address = config.address or os.environ.get("RAY_ADDRESS")
-        here = {} if address else {"num_cpus": usable_cores(), "include_dashboard": False}
-        quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
+        options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+        if not address:
+            options |= {"num_cpus": usable_cores(), "include_dashboard": False}
         with _connecting(f"Ray at {address or 'local'}", "ray start --head; --address HOST:6379"):
             host, _, port = (address or "").rpartition("/")[2].rpartition(":")
             if port.isdigit():  # Ray itself tries it for minutes
                 socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
             if not self._ray.is_initialized():
-                self._ray.init(address or "local", **quiet, **here)
+                self._ray.init(address or "local", **options)
         memory = config.memory and config.memory * 1e9
-        resources = {"num_cpus": config.cores or 1, "num_gpus": config.gpus or 0, "memory": memory}
-        self._task = self._ray.remote(max_retries=RETRIES, **resources)(attempt)
+        self._task = self._ray.remote(
+            max_retries=RETRIES, num_cpus=config.cores or 1, memory=memory
+        )(attempt)
 
     def submit(self, fn: Function, *args: Any) -> Future[Any]:
         return self._task.remote(fn, *args).future()
 
     def ship(self, paths: dict[str, str]) -> Any:
-        """Store an archive, once for all jobs: other machines do not have the study's folder."""
+        """Store the files, once for all jobs: other machines do not have the study's folder."""
         return self._ray.put(pack(paths))
 
     def stop(self) -> None:
@@ -165,24 +168,25 @@ class DaskExecutor(Executor):
 
     def __init__(self, config: StudyConfig) -> None:
         need_packages("dask", "distributed")
-        dask: Any = import_module("dask")
-        dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"})
         address = config.address or os.environ.get("DASK_SCHEDULER_ADDRESS")
-        workers = max(1, usable_cores() // (config.cores or 1))
-        quiet = {"silence_logs": logging.CRITICAL, "preload": NO_CTRL_C}
-        one = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
-        here = {} if address else {"n_workers": workers, **one, **quiet}
+        here = {
+            "n_workers": max(1, usable_cores() // (config.cores or 1)),
+            "threads_per_worker": 1,
+            "dashboard_address": "127.0.0.1:0",
+            "silence_logs": logging.CRITICAL,
+            "preload": NO_CTRL_C,
+        }
         with _connecting(f"Dask at {address or 'local'}", "dask scheduler; --address HOST:8786"):
             client = import_module("distributed").Client
-            self._client = client(address, timeout=CONNECT_SECONDS, **here)
+            self._client = client(address, timeout=CONNECT_SECONDS, **({} if address else here))
         self._pool = self._client.get_executor(retries=RETRIES, pure=False)
 
     def submit(self, fn: Function, *args: Any) -> Future[Any]:
         return self._pool.submit(attempt, fn, *args)
 
     def ship(self, paths: dict[str, str]) -> Any:
-        """Make an archive the result of a task: unlike scattered data, Dask can restore it."""
-        return self._client.submit(bytes, pack(paths), pure=False)
+        """Make the files the result of a task: unlike scattered data, Dask can restore it."""
+        return self._client.submit(pickle.loads, pickle.dumps(pack(paths)), pure=False)
 
     def stop(self) -> None:
         self._pool.shutdown(wait=False)
@@ -192,50 +196,42 @@ class DaskExecutor(Executor):
 class SlurmExecutor(Executor):
     """Run each job as a job of Slurm, through submitit; `--address local` tries it without.
 
-    Slurm repeats what it preempts; other lost jobs are submitted again from here.
+    Slurm itself repeats what it preempts and what was on a lost node.
     """
 
     def __init__(self, config: StudyConfig, folder: Path) -> None:
         need_packages("slurm", "submitit")
         submitit: Any = import_module("submitit")
-        self._folder, self._lost = folder, submitit.core.utils.UncompletedJobError
-        self._running: dict[Future[Any], tuple[Any, Callable[[], Any], int]] = {}
+        self._folder, self._running = folder, dict[Future[Any], Any]()
         with _connecting("Slurm", "on a login node, or with --address local"):
             self._executor = submitit.AutoExecutor(folder, cluster=config.address or "slurm")
         self._executor.update_parameters(
             name="headstart",
             cpus_per_task=config.cores or 1,
-            gpus_per_node=config.gpus or 0,
             mem_gb=config.memory,
             timeout_min=config.time_limit or JOB_MINUTES,
             slurm_partition=config.partition,
         )
 
     def submit(self, fn: Function, *args: Any) -> Future[Any]:
-        future, start = Future[Any](), partial(self._start, fn, *args)
-        self._running[future] = start(), start, RETRIES
-        return future
-
-    def _start(self, fn: Function, *args: Any) -> Any:
+        future = Future[Any]()
         with _connecting("Slurm", "with another --partition, --time-limit, --cores or --memory"):
-            return self._executor.submit(attempt, fn, *args)
+            self._running[future] = self._executor.submit(attempt, fn, *args)
+        return future
 
     def events(self) -> list[tuple[Any, ...]]:
         """Complete the futures of jobs that have ended."""
-        ended = [(future, *one) for future, one in self._running.items() if one[0].done()]
-        for future, job, start, retries in ended:
-            del self._running[future]
-            try:
-                future.set_result(job.result())
-            except self._lost as error:
-                if retries:
-                    self._running[future] = start(), start, retries - 1
-                else:
+        for future, job in [*self._running.items()]:
+            if job.done():
+                del self._running[future]
+                try:
+                    future.set_result(job.result())
+                except Exception as error:  # lost without a result: those of jobs are results
                     future.set_exception(error)
         return []
 
     def stop(self) -> None:
-        for job, *_ in self._running.values():
+        for job in self._running.values():
             job.cancel(check=False)
         shutil.rmtree(self._folder, ignore_errors=True)
 

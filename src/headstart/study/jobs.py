@@ -1,19 +1,28 @@
-"""The jobs of a study: one training of one arm each, or the selection that several of them share.
+"""The jobs of a study: one training of one arm each, with the selection of its settings.
 
 A job is a pure function of its rows and of files: `run_job` reads no study folder and writes none,
 so that it runs in any process on any machine. What it returns is what the driver writes.
+
+Settings are selected with the rows of the label budget. A network tries two, the same two for every
+arm: the usual one, and one that learns longer and faster, which is what a network without
+pretraining needs. Each is trained without the rows of the first fold, and the lower loss on those
+rows selects. Then the network is trained on all rows of the budget. Every training ends its
+schedule: one that is stopped half-way, at a high rate, is worse than a shorter one
+(research/recipes.md).
+
+The folds are the same for every arm: three of fewer than 2,000 rows, one held-out tenth of more.
+The out-of-fold predictions of the selection trainings are what temperature, stack and `best/` rest
+on; the validation and test parts have no influence.
 """
 
-import io
 import json
 import pickle
-import tarfile
+import shutil
 import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -24,43 +33,40 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
+from headstart import folds
 from headstart.arms import Arm, find_arm
-from headstart.baselines.baselines import LINEAR_ARMS, LINEAR_MODELS, save_arm, texts_and_labels
+from headstart.baselines.baselines import LINEAR_MODELS, save_arm, texts_and_labels
 from headstart.baselines.stack import Stack, fit_out_of_fold
 from headstart.checksums import load_arrays, save_arrays
 from headstart.config import FinetuneConfig, StudyConfig
 from headstart.data.dataset import Splits
 from headstart.data.tokenizers import load_tokenizer
 from headstart.errors import HeadstartError
-from headstart.evaluation.calibration import at_temperature
+from headstart.evaluation.calibration import at_temperature, calibrated_loss, fit_temperature
 from headstart.evaluation.metrics import classification_metrics
 from headstart.files import replacing
+from headstart.folds import Fold
 from headstart.objectives import OBJECTIVES
-from headstart.run import ClassifierRun, over_all_labels, write_temperature
+from headstart.run import ClassifierRun, over_all_labels, write_task
 from headstart.study.data import has_classes
-from headstart.study.plan import Job, Plan, find_epochs, safe_name
-from headstart.study.selection import (
-    Selection,
-    budget_folds,
-    out_of_fold,
-    select_setting,
-    settings_to_try,
-)
+from headstart.study.plan import Job, Plan, find_epochs, long_epochs, safe_name
 from headstart.tasks.task import Task
 from headstart.training.callbacks import Callback
 from headstart.training.finetune import finetune
 from headstart.training.trainer import TrainState
 
 INITIAL = "initial"  # the folder of a base's weights before the first step, inside the base's own
+FASTER = 3.0  # times the usual learning rate, in the longer setting
 # A random head on a frozen base has few weights: at the usual rate it would still be on its way
 # when the steps are over. A linear probe is where it should be.
 FROZEN_LEARNING_RATE = 3e-3
 _one_at_a_time = threading.Lock()  # a worker of Dask may have several threads
-ARRAYS = ("probabilities", "validation_probabilities", "scores", "oof", "oof_rows")
+ARRAYS = ("predictions", "validation_predictions", "oof", "oof_rows")
 Array = NDArray[Any]
-
-
-NO_PREDICTIONS = np.zeros((0, 0), dtype=np.float32)
+Setting = dict[str, Any]  # learning_rate and epochs
+# What jobs read, by name: paths of the tokenizer, the vectors and the bases; or the content of all
+# of their files, for machines that do not have the study's folder.
+Inputs = Mapping[str, str] | Mapping[str, bytes]
 
 
 @dataclass(frozen=True)
@@ -71,21 +77,20 @@ class JobResult:
     ----------
     values : rows of the results table: epoch, split, metric, value, seconds.
     facts : seconds, test_seconds, workers, threads, bytes, chosen, tries, temperature, weights …
-    probabilities, validation_probabilities : (rows, classes), of test and validation.
-    scores : (test rows,), what each row adds to the metric, for a task without classes.
+    predictions, validation_predictions : probabilities (rows, classes) of test and validation, or
+        what each row adds to the metric (rows,), for a task without classes.
     oof, oof_rows : out-of-fold predictions of rows of the budget, as in `Selection`.
-    run : an archive of the run's folder.
+    run : the files of the run, by name.
     """
 
     job: Job
     values: list[dict[str, Any]] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)
-    probabilities: Array = field(default_factory=NO_PREDICTIONS.copy)
-    validation_probabilities: Array = field(default_factory=NO_PREDICTIONS.copy)
-    scores: Array = field(default_factory=lambda: np.zeros(0))
-    oof: Array = field(default_factory=NO_PREDICTIONS.copy)
+    predictions: Array = field(default_factory=lambda: np.zeros((0, 0), dtype=np.float32))
+    validation_predictions: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    oof: Array = field(default_factory=lambda: np.zeros((0, 0), dtype=np.float32))
     oof_rows: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    run: bytes | None = None
+    run: dict[str, bytes] | None = None
 
     def value(self, split: str, metric: str) -> float:
         """Return a value that was measured once, at the end."""
@@ -94,46 +99,45 @@ class JobResult:
         return float(found[0]["value"])
 
 
-# The files and folders that jobs read, by name: tokenizer, vectors, bases; or an archive of them,
-# for machines that do not have the study's folder.
-Inputs = dict[str, str] | bytes
+def pack(paths: Mapping[str, str]) -> dict[str, bytes]:
+    """Return the content of files and of all files in folders, under their names."""
+    return {
+        (Path(name) / path.relative_to(place)).as_posix(): path.read_bytes()
+        for name, place in paths.items()
+        for path in [Path(place), *sorted(Path(place).rglob("*"))]
+        if path.is_file()
+    }
 
 
-def pack(folders: dict[str, str]) -> bytes:
-    """Return an archive of folders and files, each under a name."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as archive:
-        for name, place in folders.items():
-            archive.add(place, arcname=name)
-    return buffer.getvalue()
+def unpack(files: Mapping[str, bytes], folder: Path) -> None:
+    """Write what `pack` returned into a folder."""
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
 
 
-def unpack(archive: bytes, folder: Path) -> None:
-    """Write the content of an archive into a folder."""
-    # Plain files inside the folder alone: `extractall(filter="data")` needs Python 3.11.4.
-    with tarfile.open(fileobj=io.BytesIO(archive)) as opened:
-        for member in opened:
-            place = (folder / member.name).resolve()
-            content = opened.extractfile(member) if member.isfile() else None
-            if content is not None and place.is_relative_to(folder.resolve()):
-                place.parent.mkdir(parents=True, exist_ok=True)
-                place.write_bytes(content.read())
-
-
-@contextmanager
-def local_inputs(inputs: Inputs) -> Iterator[dict[str, str]]:
-    """Give the paths on this machine, by name."""
-    if isinstance(inputs, dict):
-        yield inputs
-        return
-    with tempfile.TemporaryDirectory(prefix="headstart-") as folder:
-        unpack(inputs, Path(folder))
-        yield {path.name: str(path) for path in Path(folder).iterdir()}
+def local_paths(inputs: Inputs, folder: Path) -> dict[str, str]:
+    """Return the paths on this machine, by name; content is written into a folder first."""
+    paths = {name: one for name, one in inputs.items() if isinstance(one, str)}
+    files = {name: one for name, one in inputs.items() if isinstance(one, bytes)}
+    unpack(files, folder)
+    return paths | {name: str(folder / name) for name in {Path(one).parts[0] for one in files}}
 
 
 @dataclass(frozen=True)
 class JobContext:
-    """What the functions in `FITS` are given."""
+    """What a job is given.
+
+    Parameters
+    ----------
+    rows : the training part is the budget.
+    task : with the labels of the whole dataset.
+    needed : the results of `Plan.needed`.
+    inputs : paths on this machine, by name.
+    folder : for the run.
+    report : as `StudyCallback.on_job`; it receives epochs and their validation metrics.
+    """
 
     job: Job
     arm: Arm
@@ -141,10 +145,30 @@ class JobContext:
     plan: Plan
     rows: Splits[Any]
     task: Task[Any]
-    inputs: dict[str, str]
     needed: Sequence[JobResult]
+    inputs: dict[str, str]
     folder: Path
     report: Callable[..., None] | None
+
+
+class Selection(NamedTuple):
+    """What the selection trainings found.
+
+    Parameters
+    ----------
+    setting : learning rate and epochs.
+    tries : how many settings were tried; 0 where the rows were too few.
+    temperature : fitted to the out-of-fold logits.
+    oof : out-of-fold predictions of rows of the budget: probabilities (rows, classes), or what
+        each row adds to the metric (rows,) for a task without classes.
+    oof_rows : the numbers of these rows in the budget.
+    """
+
+    setting: Setting
+    tries: int = 0
+    temperature: float = 1.0
+    oof: Array = np.zeros((0, 0))
+    oof_rows: Array = np.zeros(0, dtype=np.int64)
 
 
 class Fitted(NamedTuple):
@@ -155,14 +179,12 @@ class Fitted(NamedTuple):
     predict : returns probabilities (rows, classes), or the scores of a task without classes.
     selection : with the out-of-fold predictions.
     epochs : one row per epoch, for the curves.
-    save : writes the run into the context's folder.
     """
 
     predict: Callable[[Any], Any]
     selection: Selection
     facts: Mapping[str, Any] = MappingProxyType({})
     epochs: Sequence[dict[str, Any]] = ()
-    save: Callable[[], object] = lambda: None
 
 
 def attempt(fn: Callable[..., Any], *args: Any) -> Any:
@@ -193,90 +215,48 @@ def run_job(
 ) -> JobResult:
     """Train one arm on the rows of one budget, and predict validation and test once.
 
-    Parameters
-    ----------
-    rows : the training part is the budget.
-    task : with the labels of the whole dataset.
-    needed : the results of the jobs that this one needs: the members of a stack, or the selection
-        that all seeds share.
-    report : as `StudyCallback.on_job`; it receives epochs and their validation metrics.
+    Parameters are those of `JobContext`; `inputs` may be the content of files.
     """
-    started = time.monotonic()
-    with local_inputs(inputs) as paths, tempfile.TemporaryDirectory(prefix="headstart-") as place:
-        context = JobContext(
-            job,
-            find_arm(job.arm),
-            config,
-            plan,
-            rows,
-            task,
-            paths,
-            needed,
-            Path(place) / "run",
-            report,
+    started, arm = time.monotonic(), find_arm(job.arm)
+    with tempfile.TemporaryDirectory(prefix="headstart-") as place:
+        paths, folder = local_paths(inputs, Path(place) / "inputs"), Path(place) / "run"
+        fitted = FITS[arm.fit](
+            JobContext(job, arm, config, plan, rows, task, needed, paths, folder, report)
         )
-        if job.select:
-            found = select_for_network(context)
-            facts = {
-                "seconds": round(time.monotonic() - started, 3),
-                "chosen": found.setting,
-                "tries": found.tries,
-                "temperature": found.temperature,
-            }
-            return JobResult(job, facts=facts, oof=found.oof, oof_rows=found.oof_rows)
-        fitted = FITS[context.arm.fit](context)
         validation = fitted.predict(rows.validation)
         predicting = time.monotonic()
         test = fitted.predict(rows.test)
         ended = time.monotonic()
-        facts = {
-            "seconds": round(ended - started, 3),
-            "test_seconds": round(ended - predicting, 3),
-            "tries": fitted.selection.tries,
-            "workers": plan.jobs,  # that ran next to each other while it was timed
-            "threads": plan.threads,
-            **fitted.facts,
-        }
-        save = job.labels >= plan.budgets[-1] and job == plan.saved(job)  # it may become `best/`
-        if save:
-            fitted.save()
-        run = None
-        if context.folder.is_dir():
-            files = [path for path in context.folder.rglob("*") if path.is_file()]
-            facts["bytes"] = sum(path.stat().st_size for path in files)
-            run = pack({".": str(context.folder)}) if save else None
-    return _result(context, fitted, facts, validation, test, run)
-
-
-def _result(
-    context: JobContext,
-    fitted: Fitted,
-    facts: dict[str, Any],
-    validation: Any,
-    test: Any,
-    run: bytes | None,
-) -> JobResult:
-    """Measure predictions, and put everything together."""
-    task, rows, found = context.task, context.rows, fitted.selection
+        run = pack({"": str(folder)})
+    facts = {
+        "seconds": round(ended - started, 3),
+        "test_seconds": round(ended - predicting, 3),
+        "tries": fitted.selection.tries,
+        "workers": plan.jobs,  # that ran next to each other while it was timed
+        "threads": plan.threads,
+        **fitted.facts,
+        **({"bytes": sum(map(len, run.values()))} if run else {}),
+    }
     values, arrays = _epoch_values(fitted.epochs, task), dict[str, Array]()
+    predictions = {"test": (test, rows.test), "validation": (validation, rows.validation)}
     part: Any
-    for split, predicted, part in (
-        ("validation", validation, rows.validation),
-        ("test", test, rows.test),
-    ):
+    for split, (predicted, part) in predictions.items():
         if has_classes(task):
-            predicted = np.asarray(predicted, dtype=np.float32)
-            measured = classification_metrics(predicted, part.labels)
-            name = "probabilities" if split == "test" else "validation_probabilities"
-            arrays[name] = predicted
+            arrays[split] = np.asarray(predicted, dtype=np.float32)
+            measured = classification_metrics(arrays[split], part.labels)
         else:
+            arrays[split] = task.row_scores(predicted, part)[task.metric].per_row()
             measured = task.metrics(predicted, part)
         values += _values(None, split, measured, facts["seconds"])
-    if not has_classes(task):
-        arrays["scores"] = task.row_scores(test, rows.test)[task.metric].per_row()
-    oof = np.asarray(found.oof, dtype=np.float32)
     return JobResult(
-        context.job, values, facts, **arrays, oof=oof, oof_rows=found.oof_rows, run=run
+        job,
+        values,
+        facts,
+        predictions=arrays["test"],
+        validation_predictions=arrays["validation"],
+        oof=np.asarray(fitted.selection.oof, dtype=np.float32),
+        oof_rows=fitted.selection.oof_rows,
+        run=run if plan.may_be_saved(job) else None,
     )
 
 
@@ -300,6 +280,90 @@ def _values(
     return [{**same, "metric": name, "value": float(value)} for name, value in measured.items()]
 
 
+# Selection
+
+
+def budget_folds(task: Task[Any], train: Any) -> list[Fold]:
+    """Return the folds of a budget's rows; none where they are too few to select anything."""
+    if has_classes(task):
+        return folds.make_folds(train.labels)
+    rows = np.arange(len(train))  # in a drawn order
+    many = len(rows) >= folds.MANY
+    every = folds.HELD_BACK if many else min(folds.FOLDS, len(rows))
+    held = [rows[first::every] for first in range(1 if many else every)]
+    return [Fold(np.setdiff1d(rows, one), one) for one in held] if len(rows) > 1 else []
+
+
+def select_setting(context: JobContext, config: FinetuneConfig) -> Selection:
+    """Train every setting without the first fold; the lowest loss on its rows selects.
+
+    What decides is the log-loss at the best temperature, which moves in smaller steps than the
+    accuracy of a few rows; for a task without classes its metric, then its loss.
+    """
+    task, train, plan = context.task, context.rows.train, context.plan
+    longer = config.epochs if context.config.epochs else long_epochs(config.epochs)
+    settings = [
+        {"learning_rate": config.learning_rate, "epochs": config.epochs},
+        {"learning_rate": FASTER * config.learning_rate, "epochs": longer},
+    ][: plan.tries]
+    parts = budget_folds(task, train)
+    if not parts:
+        return Selection(settings[0])
+    tried = [held_out_scores(config, train, parts[0], one, task) for one in settings]
+    held = train.pick(parts[0].held.tolist())
+    losses = [_loss(task, scores, held) for scores in tried]
+    best = min(range(len(settings)), key=losses.__getitem__)
+    used = parts if plan.every_fold(context.job, context.config) else parts[:1]
+    scores = [tried[best]]
+    scores += [held_out_scores(config, train, fold, settings[best], task) for fold in used[1:]]
+    return out_of_fold(task, train, used, scores, setting=settings[best], tries=len(settings))
+
+
+def out_of_fold(
+    task: Task[Any],
+    train: Any,
+    parts: Sequence[Fold],
+    scores: Sequence[Any],
+    *,
+    setting: Setting | None = None,
+    tries: int = 0,
+    calibrate: bool = True,
+) -> Selection:
+    """Join the scores of each fold's held-out rows, and `calibrate`: fit a temperature to them."""
+    found, classes = list(scores), has_classes(task)
+    if not classes:
+        held = [train.pick(fold.held.tolist()) for fold in parts]
+        found = [
+            task.row_scores(one, part)[task.metric].per_row()
+            for one, part in zip(scores, held, strict=True)
+        ]
+    rows = np.concatenate([fold.held for fold in parts])
+    order = np.argsort(rows)
+    oof, rows = np.concatenate(found).astype(np.float64)[order], rows[order]
+    temperature = 1.0
+    if classes and calibrate:
+        temperature = fit_temperature(oof, np.asarray(train.labels)[rows])
+    if classes:
+        oof = at_temperature(oof, temperature)
+    return Selection(setting or {}, tries, temperature, oof, rows)
+
+
+def held_out_scores(
+    config: FinetuneConfig, train: Any, fold: Fold, setting: Setting, task: Task[Any]
+) -> Any:
+    """Train in memory without a fold's held-out rows, and score them."""
+    parts = Splits(train.pick(fold.train.tolist()), train.pick(fold.held.tolist()), None)
+    found = finetune(config.replace(**setting, selection_metric="last"), None, splits=parts)
+    return found.validation_scores
+
+
+def _loss(task: Task[Any], scores: Any, held: Any) -> tuple[float, float]:
+    if has_classes(task):
+        return calibrated_loss(scores, held.labels), 0.0
+    found = task.metrics(scores, held)
+    return -found[task.metric], found["loss"]
+
+
 # Networks
 
 
@@ -309,27 +373,29 @@ def fit_network(context: JobContext) -> Fitted:
     Another job may have selected the setting for all seeds; without any selection the settings of
     the config are taken as they are. Validation is evaluated for the curves alone.
     """
-    config = network_config(context)
+    config, started = network_config(context), time.monotonic()
     if context.needed:
-        (shared,) = context.needed
-        named = {name: shared.facts[name] for name in ("tries", "temperature")}
-        setting = shared.facts["chosen"]
-        found = Selection(setting, **named, oof=shared.oof, oof_rows=shared.oof_rows)
+        (first,) = context.needed
+        named = {name: first.facts[name] for name in ("tries", "temperature")}
+        found = Selection(first.facts["chosen"], **named, oof=first.oof, oof_rows=first.oof_rows)
     elif context.config.selection == "none":
         found = Selection({"epochs": config.epochs})
     else:
-        found = select_for_network(context)
+        found = select_setting(context, config)
+    facts = {
+        "chosen": found.setting,
+        "temperature": found.temperature,
+        "selection_seconds": round(time.monotonic() - started, 3),
+    }
     final = config.replace(**found.setting, selection_metric="last")
     run = finetune(final, context.folder, splits=context.rows, callbacks=[_Epochs(context)])
-    write_temperature(found.temperature, context.folder)
+    write_task(context.task, run.encoding, context.folder, found.temperature)
 
     def scores(rows: Any) -> Any:
         evaluated = rows is context.rows.validation  # after the last epoch
-        return run.validation_scores if evaluated else run.scores(rows).values
+        return run.validation_scores if evaluated else run.scores(rows)
 
-    chosen = {"chosen": found.setting, "temperature": found.temperature}
-    predict = _predictor(context.task, scores, found)
-    return Fitted(predict, found, chosen, run.summary["epochs"])
+    return Fitted(_predictor(context.task, scores, found), found, facts, run.summary["epochs"])
 
 
 def _predictor(
@@ -339,19 +405,6 @@ def _predictor(
     if not has_classes(task):
         return scores
     return lambda rows: at_temperature(scores(rows), found.temperature)
-
-
-def select_for_network(context: JobContext) -> Selection:
-    """Select a setting, and train nothing else."""
-    config, plan = network_config(context), context.plan
-    fixed = context.config.epochs is not None
-    return select_setting(
-        config,
-        context.rows.train,
-        task=context.task,
-        settings=settings_to_try(config, plan.tries, fixed=fixed),
-        every_fold=plan.every_fold(context.job, context.config),
-    )
 
 
 def network_config(context: JobContext) -> FinetuneConfig:
@@ -368,8 +421,7 @@ def network_config(context: JobContext) -> FinetuneConfig:
         "threads": context.plan.threads,
         "precision": context.plan.precision,
     }
-    own = f"{job.objective}-{job.seed % study.bases}"  # seeds take turns with several bases
-    base = context.inputs.get(safe_name(arm.name) if arm.is_foreign else own)
+    base = context.inputs.get(safe_name(arm.name) if arm.is_foreign else job.objective)
     if base is None:
         causal = OBJECTIVES[job.objective].attention == "causal"
         settings["objective"] = "causal" if causal else "masked"
@@ -392,7 +444,7 @@ class _Epochs(Callback):
     def on_evaluation(self, state: TrainState) -> None:
         if (report := self.context.report) is not None:
             value = state.metrics[self.context.task.metric]
-            report(self.context.job, "epoch", state.evaluations, value)
+            report(self.context.job, "epoch", len(state.history), value)
 
 
 # Linear models
@@ -412,7 +464,7 @@ def fit_linear(context: JobContext) -> Fitted:
     classifier = estimator(**given)
     folds = [] if context.config.selection == "none" else budget_folds(task, rows.train)
     classifier.fit(*texts_and_labels(task, rows.train), folds=folds)
-    run = ClassifierRun(context.folder, task, classifier)
+    run = ClassifierRun(context.folder, classifier, task=task)
     found = Selection({}, tries=len(classifier.Cs))
     if folds:
         scores = [
@@ -421,24 +473,18 @@ def fit_linear(context: JobContext) -> Fitted:
         ]
         found = out_of_fold(task, rows.train, folds, scores, tries=found.tries, calibrate=False)
 
-    predict = _predictor(task, lambda part: run.scores(part).values, found)
+    if context.plan.may_be_saved(context.job):
+        settings = FinetuneConfig(**context.config.dataset_settings(), seed=context.job.seed)
+        save_arm(run, settings, rows, context.folder, arm=arm.name)
     facts = {"chosen": {"C": classifier.C_[0]}} if len(classifier.C_) == 1 else {}
-    return Fitted(predict, found, facts, save=lambda: _save_classifier(context, run))
-
-
-def _save_classifier(context: JobContext, run: ClassifierRun) -> None:
-    job, study = context.job, context.config
-    # `finetune` has fewer arms than a study: the config names only those that it can train.
-    arm: Any = {"arm": job.arm} if job.arm in LINEAR_ARMS else {}
-    config = FinetuneConfig(**study.dataset_settings(), **arm, seed=job.seed)
-    save_arm(run, config, context.rows, context.folder, arm=job.arm, role="measured it")
+    return Fitted(_predictor(task, lambda part: run.scores(part), found), found, facts)
 
 
 def fit_trivial(context: JobContext) -> Fitted:
     """Predict without reading: the majority class, the most frequent labels, no entity …"""
     task, train = context.task, context.rows.train
     folds = budget_folds(task, train)
-    parts = [[task.pick(train, rows.tolist()) for rows in (one.train, one.held)] for one in folds]
+    parts = [[train.pick(rows.tolist()) for rows in (one.train, one.held)] for one in folds]
     scores = [task.trivial(*part)[1] for part in parts]
     found = out_of_fold(task, train, folds, scores) if folds else Selection({})
     return Fitted(_predictor(task, lambda rows: task.trivial(train, rows)[1], found), found)
@@ -450,7 +496,7 @@ def fit_trivial(context: JobContext) -> Fitted:
 def fit_stack(context: JobContext) -> Fitted:
     """Combine the predictions of other arms, with weights fitted to out-of-fold predictions."""
     members, rows = context.needed, context.rows
-    found, stack = Selection({}), Stack.with_weights([1 / len(members)] * len(members))
+    found, stack = Selection({}), Stack([1 / len(members)] * len(members))
     shared = shared_rows(members)
     if len(shared):
         labels = np.asarray(rows.train.labels)[shared]
@@ -460,10 +506,10 @@ def fit_stack(context: JobContext) -> Fitted:
     def predict(part: Any) -> Array:
         test = part is rows.test
         return stack.predict_proba(
-            [one.probabilities if test else one.validation_probabilities for one in members]
+            [one.predictions if test else one.validation_predictions for one in members]
         )
 
-    weights = zip((one.job.arm for one in members), map(float, stack.weights_), strict=True)
+    weights = zip((one.job.arm for one in members), map(float, stack.weights), strict=True)
     return Fitted(predict, found, {"weights": dict(weights)})
 
 
@@ -492,10 +538,10 @@ FITS: dict[str, Callable[[JobContext], Fitted]] = {
 
 
 def write_result(result: JobResult, folder: Path) -> None:
-    """Write a finished job as one file, and its run as an archive before it."""
+    """Write a finished job as one file, and the folder of its run before it."""
     if result.run is not None:
-        with replacing(run_file(folder, result.job)) as temporary:
-            temporary.write_bytes(result.run)
+        shutil.rmtree(run_folder(folder, result.job), ignore_errors=True)  # killed on the way
+        unpack(result.run, run_folder(folder, result.job))
     about = json.dumps({"values": result.values, "facts": result.facts})
     arrays = {name: np.ascontiguousarray(getattr(result, name)) for name in ARRAYS}
     with replacing(result_file(folder, result.job)) as temporary:
@@ -519,6 +565,6 @@ def result_file(folder: Path, job: Job) -> Path:
     return folder / "jobs" / f"{job.name}.safetensors"
 
 
-def run_file(folder: Path, job: Job) -> Path:
-    """Return where the study keeps the run of a job, as an archive."""
-    return folder / "runs" / f"{job.name}.tar"
+def run_folder(folder: Path, job: Job) -> Path:
+    """Return where the study keeps the run of a job."""
+    return folder / "runs" / job.name

@@ -10,17 +10,17 @@ Amounts are in tokens and epochs, not in minutes: the same command gives the sam
 import hashlib
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
 from headstart.arms import Arm, find_arm
 from headstart.config import FinetuneConfig, Precision, PretrainConfig, StudyConfig
-from headstart.data.corpus import Corpus
 from headstart.data.splits import take_budget
 from headstart.errors import HeadstartError
 from headstart.files import read_object
@@ -28,10 +28,11 @@ from headstart.folds import FOLDS, HELD_BACK, MANY
 from headstart.machine import choose_precision, choose_threads
 from headstart.study.data import StudyData
 from headstart.study.results import RUN
-from headstart.study.selection import TRIES, long_epochs
 from headstart.training.finetune import finetune
 from headstart.training.pretrain import pretrain
 
+TRIES = 2  # settings of each network
+LONGER = 1.5  # times the usual epochs; twice as many were no better
 # Epochs that are not given: so many, or as many as STEPS steps allow where the labels are many.
 EPOCHS, STEPS, FEWEST_EPOCHS = 5, 500, 2
 TOKENS = 2_600_000  # of pretraining
@@ -40,9 +41,9 @@ BYTES_PER_TOKEN = 4.0  # about
 UNKNOWN_BYTES = round(TOKENS * BYTES_PER_TOKEN / 2)  # of a corpus whose files do not tell
 MOST_JOBS = 4  # at the same time on this machine, where no number is given
 CLUSTER_JOBS = 16  # the same on a cluster
-LEAST_PRETRAINING = 0.25  # of the planned steps: less is another question
+PRETRAINING_SHARES = (1.0, 0.8, 0.6, 0.4, 0.25)  # of the planned steps: less is another question
 LEAST_SEEDS = 2  # one seed knows nothing of its own variance
-TIMED_ROWS, TIMED_BYTES = 2_000, 500_000  # of labelled rows and of the corpus, for timed steps
+TIMED_ROWS = 2_000
 TRAINING_SECONDS = 0.2  # of each training, however few its rows are
 LINEAR_SECONDS = 3.0  # for each MB of labelled text
 PREPARING_SECONDS = 1.0  # for each MB of the corpus: tokenizer, store and co-occurrences
@@ -53,8 +54,7 @@ REPORT_SECONDS = 15.0
 class Job:
     """One training: arm × objective × labelled rows used × seed × fold.
 
-    `objective` is "" for an arm that depends on none. With `select` it is the selection of a
-    setting that every seed of the same base shares. Folds are counted from 1; 0 is the whole
+    `objective` is "" for an arm that depends on none. Folds are counted from 1; 0 is the whole
     training part: in a study in folds, that is a model that may become `best/`.
     """
 
@@ -62,15 +62,13 @@ class Job:
     objective: str
     labels: int
     seed: int
-    select: bool = False
     fold: int = 0
 
     @property
     def name(self) -> str:
         """A name for files that sorts by what it says."""
-        last = f"base-{self.seed}-selection" if self.select else f"seed-{self.seed}"
-        last += f"-fold-{self.fold}" if self.fold else ""
-        parts = [safe_name(self.arm), self.objective, f"{self.labels:06d}", last]
+        parts = [safe_name(self.arm), self.objective, f"{self.labels:06d}", f"seed-{self.seed}"]
+        parts.append(f"fold-{self.fold}" if self.fold else "")
         return "-".join(part for part in parts if part)
 
     @property
@@ -146,50 +144,45 @@ class Plan:
         """
         return [(0, 0), *(self.places if self.folds > 1 and not config.corpus else [])]
 
-    def pretrainings(self, config: StudyConfig) -> int:
-        """Count the bases of each objective: `--bases`, or one for each seed and fold."""
-        return max(config.bases, len(self.text_places(config)))
-
     def saved(self, job: Job) -> Job:
         """Return the training whose run is saved if this one is the best."""
         return replace(job, labels=self.rows, seed=0, fold=0) if self.folds > 1 else job
 
-    def all_jobs(self, config: StudyConfig) -> list[Job]:
-        """List every job: trainings, the selections that they share, and what may be saved."""
-        found, trainings = dict[Job, None](), self.trainings(config)
-        for job in trainings:
-            found |= dict.fromkeys([*self.selections(job, config), job])
-        return list(found | dict.fromkeys(map(self.saved, trainings)))
+    def may_be_saved(self, job: Job) -> bool:
+        """Whether the run of a job may become `best/`."""
+        return job.labels >= self.budgets[-1] and job == self.saved(job)
 
-    def same_rows(self, job: Job) -> bool:
+    def all_jobs(self, config: StudyConfig) -> list[Job]:
+        """List every job: the trainings, and what may be saved."""
+        trainings = self.trainings(config)
+        return list(dict.fromkeys([*trainings, *map(self.saved, trainings)]))
+
+    def shares_rows(self, job: Job) -> bool:
         """Whether every seed trains on the rows of this job: all labels."""
         return self.folds == 1 and job.labels == self.all_labels
 
-    def selections(self, job: Job, config: StudyConfig) -> list[Job]:
-        """Return the selection that seeds share: with all labels, they have the same rows."""
-        shared = self.same_rows(job) and len(self.seeds) > config.bases
-        if shared and config.selection == "budget" and find_arm(job.arm).is_network:
-            return [replace(job, seed=job.seed % config.bases, select=True)]
-        return []
+    def first_seed(self, job: Job) -> Job:
+        """Return the job of the first seed that has the same rows; it may be this one."""
+        return replace(job, seed=self.seeds[0]) if self.shares_rows(job) else job
+
+    def same_as(self, job: Job) -> Job:
+        """Return the job that has the same result: another seed's, where nothing is random."""
+        return job if find_arm(job.arm).varies_with_seed else self.first_seed(job)
 
     def needed(self, job: Job, config: StudyConfig) -> list[Job]:
-        """Return the jobs whose results a job needs."""
-        if job.select:
-            return []
-        if same := self.same_as(job):
-            return [same]
-        if "arms" in find_arm(job.arm).needs:
-            return [
-                replace(job, arm=arm.name, objective=job.objective if arm.uses_objective else "")
-                for arm in config.members
-            ]
-        return self.selections(job, config)
+        """Return the jobs whose results a job needs.
 
-    def same_as(self, job: Job) -> Job | None:
-        """Return the job of another seed that has the same result: same rows, nothing random."""
-        first = replace(job, seed=self.seeds[0])
-        same = self.same_rows(job) and not find_arm(job.arm).varies_with_seed
-        return first if same and job != first else None
+        A stack needs its members. Seeds with the same rows need the first one: a linear arm has its
+        result, a network takes the setting that it has selected.
+        """
+        arm, first = find_arm(job.arm), self.first_seed(job)
+        if "arms" in arm.needs:
+            return [
+                replace(job, arm=one.name, objective=job.objective if one.uses_objective else "")
+                for one in config.members
+            ]
+        is_shared = config.selection == "budget" or not arm.is_network
+        return [first] if first != job and is_shared else []
 
     def every_fold(self, job: Job, config: StudyConfig) -> bool:
         """Whether a network predicts the rows of every fold, or of the first one alone."""
@@ -209,23 +202,6 @@ def _objectives(arm: Arm, config: StudyConfig) -> list[str]:
     return config.objectives if any(one.uses_objective for one in members) else [""]
 
 
-class Speed(NamedTuple):
-    """What was measured before the first job.
-
-    Parameters
-    ----------
-    row_seconds : of one row in one epoch, by arm; "" is the study's own network.
-    step_seconds : of a step of pretraining, by objective.
-    row_bytes : of a labelled row.
-    corpus_bytes : of the corpus.
-    """
-
-    row_seconds: Mapping[str, float]
-    step_seconds: Mapping[str, float]
-    row_bytes: float
-    corpus_bytes: int
-
-
 def parallel_jobs(config: StudyConfig) -> int:
     """Return how many jobs run at the same time."""
     if config.executor == "local":
@@ -233,51 +209,43 @@ def parallel_jobs(config: StudyConfig) -> int:
     return config.jobs or CLUSTER_JOBS
 
 
-def job_threads(config: StudyConfig, jobs: int) -> int:
-    """Return the threads of each job; its bits depend on their number."""
-    if config.executor == "local":
-        return max(1, choose_threads(config.threads) // jobs)
-    return config.cores or 1
-
-
 def make_plan(config: StudyConfig, data: StudyData) -> Plan:
     """Look at the data and the machine, time a few steps, and fit the study into the minutes."""
-    jobs = parallel_jobs(config)
+    jobs, threads = parallel_jobs(config), choose_threads(config.threads)
+    is_local = config.executor == "local"
     corpus_bytes = 0 if data.corpus is None else data.corpus.size or UNKNOWN_BYTES
     steps = 0
     if config.needs_base and not config.base:
         passes = round(MOST_PASSES * corpus_bytes / BYTES_PER_TOKEN)
         steps = max(1, (config.tokens or min(TOKENS, passes)) // PretrainConfig.batch_tokens)
-    rows = len(take_budget(data.splits.train, "all", 0))
+    precision = config.precision or "fp32"
+    if not config.precision and is_local and config.has_networks:
+        precision = choose_precision(torch.device("cpu"))["precision"]
     plan = Plan(
         seeds=list(range(config.seeds)),
         budgets=data.budgets,
         pretrain_steps=steps,
         jobs=jobs,
-        threads=job_threads(config, jobs),
-        pretrain_threads=choose_threads(config.threads),
-        precision=config.precision or _fastest_precision(config),
+        # The bits of a training depend on its threads.
+        threads=max(1, threads // jobs) if is_local else config.cores or 1,
+        pretrain_threads=threads,
+        precision=precision,
         all_labels=data.all_labels,
         folds=data.fold_count,
-        rows=rows,
+        rows=len(take_budget(data.splits.train, "all", 0)),
     )
     texts = data.task.texts(data.splits.train)
     networks = {arm.name if arm.is_foreign else "" for arm in config.arm_table if arm.is_network}
-    speed = Speed(
-        {name: time_row(config, data, plan, name) for name in networks},
-        {name: time_step(config, data, plan, name) for name in config.objectives if steps},
-        sum(len(text.encode()) for text in texts) / len(data.splits.train),
-        corpus_bytes,
+    objectives = config.objectives if steps else []
+    estimate = partial(
+        study_seconds,
+        config,
+        row_seconds={name: time_row(config, data, plan, name) for name in networks},
+        step_seconds=sum(time_step(config, data, plan, name) for name in objectives),
+        row_bytes=sum(len(text.encode()) for text in texts) / len(data.splits.train),
+        corpus_bytes=corpus_bytes,
     )
-    return fit_plan(config, plan, speed)
-
-
-def _fastest_precision(config: StudyConfig) -> Precision:
-    """Return bf16 where it is faster on this machine; other machines may not have it."""
-    if config.executor != "local" or not config.has_networks:
-        return "fp32"
-    found: Precision = choose_precision(torch.device("cpu"))["precision"]
-    return found
+    return fit_plan(config, plan, estimate)
 
 
 def find_epochs(config: StudyConfig, labels: int) -> int:
@@ -289,11 +257,16 @@ def find_epochs(config: StudyConfig, labels: int) -> int:
     return min(EPOCHS, max(FEWEST_EPOCHS, STEPS // steps))
 
 
+def long_epochs(usual: int) -> int:
+    """Return the epochs of the longer one of the settings that a network tries."""
+    return math.ceil(LONGER * usual)
+
+
 def time_row(config: StudyConfig, data: StudyData, plan: Plan, name: str) -> float:
     """Time steps of a network: seconds of one row in one epoch, with its evaluation."""
     rows = data.rows(plan.budgets[-1], 0)
     count = min(TIMED_ROWS, len(rows.train))
-    rows = replace(rows, train=data.task.pick(rows.train, list(range(count))))
+    rows = replace(rows, train=rows.train.pick(list(range(count))))
     base = name or config.base
     network: dict[str, Any] = (
         {"base": base} if base else {"preset": config.preset, **config.sizes()}
@@ -313,23 +286,11 @@ def time_row(config: StudyConfig, data: StudyData, plan: Plan, name: str) -> flo
 
 
 def time_step(config: StudyConfig, data: StudyData, plan: Plan, objective: str) -> float:
-    """Time steps of a pretraining on the first documents of the corpus."""
-    assert data.corpus is not None
-    sample = Corpus("the first documents")
-    sample = sample.with_task_text(list(_first_documents(data.corpus)))
+    """Time steps of a pretraining; the tokenized corpus stays in the cache for the study."""
     timed = pretrain_config(config, plan, objective).replace(embedding_init="random")
     with TemporaryDirectory() as place:
-        found = pretrain(timed, Path(place) / "timed", corpus=sample, dry_run=True).plan
+        found = pretrain(timed, Path(place) / "timed", corpus=data.corpus, dry_run=True).plan
     return float(found["seconds"]) / int(found["steps"])
-
-
-def _first_documents(corpus: Corpus) -> Iterator[str]:
-    size = 0
-    for document in corpus:
-        yield document
-        size += len(document.encode())
-        if size > TIMED_BYTES:
-            return
 
 
 def pretrain_config(
@@ -345,7 +306,6 @@ def pretrain_config(
         encoding=config.encoding,
         seed=seed,
         documents=config.documents,
-        held_out=config.held_out,
         steps=plan.pretrain_steps or None,
         threads=plan.pretrain_threads,
         precision=plan.precision,
@@ -354,82 +314,88 @@ def pretrain_config(
     )
 
 
-def fit_plan(config: StudyConfig, plan: Plan, speed: Speed) -> Plan:
+def fit_plan(config: StudyConfig, plan: Plan, estimate: Callable[[Plan], float]) -> Plan:
     """Return the plan with its time, reduced until it fits into the minutes.
 
-    The choice of settings goes first, for all networks alike; then seeds, down to two; then
-    pretraining, down to a quarter; then label budgets, from the middle. No training is cut short.
-    What does not fit even so is an error that says what would.
+    No training is cut short. What does not fit even so is an error that says what would.
+
+    Parameters
+    ----------
+    estimate : returns the seconds of a plan.
     """
+    goal = 60 * (config.minutes or math.inf)
+    for smaller in _smaller_plans(config, plan):
+        fitted = replace(smaller, seconds=estimate(smaller))
+        if fitted.seconds <= goal:
+            return replace(fitted, cuts=_cuts(plan, fitted))
+    raise HeadstartError(
+        f"this study does not fit into {config.minutes:g} min: with {len(fitted.seeds)} seeds, "
+        f"{fitted.budgets[0]:,} labels and little pretraining it takes about "
+        f"{fitted.seconds / 60:.0f}, in full {estimate(plan) / 60:.0f}",
+        fix=f"give --minutes {math.ceil(1.1 * fitted.seconds / 60)} or more, or fewer --arms",
+        code="does-not-fit",
+    )
 
-    def timed(one: Plan) -> Plan:
-        return replace(one, seconds=study_seconds(config, one, speed))
 
-    plan = wanted = timed(plan)
-    if not config.minutes or plan.seconds <= 60 * config.minutes:
-        return plan
-    goal = 60 * config.minutes
+def _smaller_plans(config: StudyConfig, plan: Plan) -> Iterator[Plan]:
+    """Yield the plan and ever smaller ones.
+
+    The choice of settings goes first, for all networks alike; then seeds, down to two; then
+    pretraining, down to a quarter; then label budgets, from the middle, again with less and less
+    pretraining.
+    """
+    yield plan
     if config.has_networks and config.selection == "budget":
-        plan = timed(replace(plan, tries=1))
-    while plan.seconds > goal and len(plan.seeds) > max(LEAST_SEEDS, config.bases):
-        plan = timed(replace(plan, seeds=plan.seeds[:-1]))
-    while True:
-        if plan.seconds > goal and plan.pretrain_steps:
-            spent = plan.pretrainings(config) * sum(speed.step_seconds.values())
-            steps = wanted.pretrain_steps - int((plan.seconds - goal) / spent) - 1
-            least = int(LEAST_PRETRAINING * wanted.pretrain_steps)
-            plan = timed(replace(plan, pretrain_steps=max(least, steps, 1)))
-        if plan.seconds <= goal or len(plan.budgets) == 1:
-            break
+        plan = replace(plan, tries=1)
+        yield plan
+    while len(plan.seeds) > LEAST_SEEDS:
+        plan = replace(plan, seeds=plan.seeds[:-1])
+        yield plan
+    while plan.budgets:
+        for share in PRETRAINING_SHARES:
+            yield replace(plan, pretrain_steps=math.ceil(share * plan.pretrain_steps))
         # A curve needs its ends; the last one to stay is the cheapest.
         dropped = plan.budgets[1] if len(plan.budgets) > 2 else plan.budgets[-1]
-        budgets = [labels for labels in plan.budgets if labels != dropped]
-        steps = wanted.pretrain_steps
-        plan = timed(replace(plan, budgets=budgets, pretrain_steps=steps))
-    if plan.seconds > goal:
-        raise HeadstartError(
-            f"this study does not fit into {config.minutes:g} min: with {len(plan.seeds)} "
-            f"seeds, {plan.budgets[0]:,} labels and little pretraining it takes about "
-            f"{plan.seconds / 60:.0f}, in full {wanted.seconds / 60:.0f}",
-            fix=f"give --minutes {math.ceil(1.1 * plan.seconds / 60)} or more, or fewer --arms",
-            code="does-not-fit",
-        )
-    return replace(plan, cuts=_cuts(wanted, plan))
+        plan = replace(plan, budgets=[labels for labels in plan.budgets if labels != dropped])
 
 
-def study_seconds(config: StudyConfig, plan: Plan, speed: Speed) -> float:
-    """Estimate the seconds of the whole study."""
-    seconds = [
-        job_seconds(job, config, plan, speed)
-        for job in plan.all_jobs(config)
-        if plan.same_as(job) is None
-    ]
-    steps = plan.pretrainings(config) * plan.pretrain_steps
-    pretraining = steps * sum(speed.step_seconds.values())
+def study_seconds(
+    config: StudyConfig,
+    plan: Plan,
+    *,
+    row_seconds: Mapping[str, float],
+    step_seconds: float,
+    row_bytes: float,
+    corpus_bytes: int,
+) -> float:
+    """Estimate the seconds of the whole study.
+
+    Parameters
+    ----------
+    row_seconds : of one row in one epoch, by arm; "" is the study's own network.
+    step_seconds : of one step of pretraining of every objective.
+    row_bytes : of a labelled row.
+    """
+    seconds = []
+    for job in plan.all_jobs(config):
+        arm, epochs, trainings = find_arm(job.arm), find_epochs(config, job.labels), 1.0
+        if "arms" in arm.needs or plan.same_as(job) != job:
+            continue
+        row = LINEAR_SECONDS * (FOLDS + 1) * row_bytes / 1e6
+        if arm.is_network:
+            row = epochs * row_seconds[arm.name if arm.is_foreign else ""]
+            if plan.tries > 1 and not config.epochs:
+                row *= (1 + LONGER) / 2  # one of the two settings is longer
+            if config.selection == "budget" and not plan.needed(job, config):
+                many = job.labels >= MANY
+                others = FOLDS - 1 if plan.every_fold(job, config) and not many else 0
+                share = 1 - 1 / (HELD_BACK if many else FOLDS)
+                trainings += (plan.tries + others) * share
+        seconds.append(trainings * (job.labels * row + TRAINING_SECONDS))
     corpora = len(plan.text_places(config))
-    preparing = corpora * PREPARING_SECONDS * speed.corpus_bytes / 1e6
-    jobs = max(sum(seconds) / plan.jobs, max(seconds))
-    return preparing + pretraining + jobs + REPORT_SECONDS
-
-
-def job_seconds(job: Job, config: StudyConfig, plan: Plan, speed: Speed) -> float:
-    """Estimate the seconds of a job from the rows that it trains on, in all epochs."""
-    arm, usual = find_arm(job.arm), find_epochs(config, job.labels)
-    if not arm.is_network:
-        megabytes = job.labels * speed.row_bytes / 1e6
-        linear = LINEAR_SECONDS * megabytes * (FOLDS + 1) + TRAINING_SECONDS
-        return 0.0 if "arms" in arm.needs else linear
-    long = usual if config.epochs else long_epochs(usual)
-    last = long if plan.tries > 1 and arm.start == "random" else usual
-    trainings = [] if job.select else [float(last)]  # the epochs of each, in all of the rows
-    if config.selection == "budget" and (job.select or not plan.selections(job, config)):
-        many, tried = job.labels >= MANY, [usual, long][: plan.tries]
-        if plan.every_fold(job, config) and not many:
-            tried += [last] * (FOLDS - 1)
-        share = 1 - 1 / (HELD_BACK if many else FOLDS)
-        trainings += [share * epochs for epochs in tried]
-    row_seconds = speed.row_seconds[arm.name if arm.is_foreign else ""]
-    return sum(trainings) * job.labels * row_seconds + len(trainings) * TRAINING_SECONDS
+    preparing = PREPARING_SECONDS * corpus_bytes / 1e6 + plan.pretrain_steps * step_seconds
+    jobs = max(sum(seconds) / plan.jobs, *seconds, 0.0)
+    return corpora * preparing + jobs + REPORT_SECONDS
 
 
 def _cuts(wanted: Plan, plan: Plan) -> list[str]:
@@ -464,23 +430,20 @@ def seconds_left(
     The mean of finished jobs of the same arm and budget; otherwise the time per row of the same
     arm, then of any network. None where nothing of the kind has finished.
     """
-    keys = [
-        lambda job: (job.arm, job.labels, job.select),
-        lambda job: (job.arm, job.select),
-        lambda job: find_arm(job.arm).is_network,
-    ]
     left = 0.0
     for job in jobs:
         if job in finished:
             continue
-        for key in keys:
-            alike = [one for one in finished if key(one) == key(job)]
-            if alike:
-                rows = sum(one.labels for one in alike)
-                left += job.labels * sum(finished[one] for one in alike) / rows
-                break
-        else:
+        arm = find_arm(job.arm)
+        alike = (
+            [one for one in finished if (one.arm, one.labels) == (job.arm, job.labels)]
+            or [one for one in finished if one.arm == job.arm]
+            or [one for one in finished if find_arm(one.arm).is_network == arm.is_network]
+        )
+        if not alike:
             return None
+        rows = sum(one.labels for one in alike)
+        left += job.labels * sum(finished[one] for one in alike) / rows
     return left / parallel
 
 

@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -29,7 +28,7 @@ class StudyCallback(Callback):
         """The plan is made, and the study begins."""
 
     def on_pretraining(self, objective: str, number: int) -> None:
-        """The pretraining of a base begins; with `--bases` there are several."""
+        """The pretraining of a base begins; in a study in folds, each may have one."""
 
     def on_job(
         self, job: "Job", event: JobEvent, epoch: int | None = None, value: float | None = None
@@ -52,36 +51,33 @@ class ProgressFile(StudyCallback):
     Parameters
     ----------
     folder : the study's folder.
-    clock : seconds since 1970.
 
     Example
     -------
     A line is a JSON object with `time`, `event` and what belongs to it:
     `{"time": 1763.2, "event": "epoch", "arm": "scratch", "objective": "causal", "labels": 100,
-    "seed": 0, "select": false, "epoch": 1, "value": 0.63}`
+    "seed": 0, "fold": 0, "epoch": 1, "value": 0.63}`
     """
 
-    def __init__(self, folder: Path, *, clock: Callable[[], float] = time.time) -> None:
-        self.path, self._clock = folder / PROGRESS_FILE, clock
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / PROGRESS_FILE
         self._study: Study | None = None
 
     def stage(self, name: str) -> ProgressCallback:
         self.write("stage", name=name)
-        last = self._clock()
+        last = time.time()
 
         def progress(done: int, total: int | None) -> None:
             nonlocal last
-            if self._clock() - last >= SECONDS_BETWEEN_LINES:
-                last = self._clock()
+            if time.time() - last >= SECONDS_BETWEEN_LINES:
+                last = time.time()
                 self.write("stage", name=name, done=done, total=total)
 
         return progress
 
     def on_plan(self, study: "Study") -> None:
         self._study = study
-        with suppress(OSError):
-            if self.path.is_file() and not self.path.read_bytes().endswith(b"\n"):
-                self._append("\n")  # a kill cut the last line of the session before
+        self._append("\n")  # a kill may have cut the last line of the session before
         config, plan = study.config, study.plan
         self.write(
             "plan",
@@ -114,7 +110,7 @@ class ProgressFile(StudyCallback):
     def write(self, event: str, **content: Any) -> None:
         """Append one event, once the study has begun."""
         if self._study is not None:
-            line = {"time": round(self._clock(), 3), "event": event, **content}
+            line = {"time": round(time.time(), 3), "event": event, **content}
             self._append(json.dumps(line) + "\n")
 
     def _append(self, text: str) -> None:
@@ -128,6 +124,6 @@ def read_progress(folder: Path) -> list[dict[str, Any]]:
     path, found = folder / PROGRESS_FILE, []
     text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     for line in text.splitlines():
-        with suppress(ValueError):
+        with suppress(ValueError):  # empty, or cut by a kill
             found.append(json.loads(line))
     return found

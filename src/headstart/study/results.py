@@ -75,12 +75,12 @@ ABOUT = {
     "task_texts": "training texts that joined pretraining, without labels",
     "overlap_checked": "what was searched and found, in a sentence",
     "parameters": "objective → the document of `headstart params --json`",
-    "pretraining": '{"objective", "points": [{"step", "tokens", "seconds", …}], "samples"}',
+    "pretraining": '{"objective", "points": [{"step", "tokens", "seconds", …}]}',
     "best": "the run that model selection chose: arm, objective, labels, seed",
     "saved": "the run that `best/` holds; empty where none can be saved",
     "versions": "by package",
     "machine": "what the times depend on",
-    "minutes": "of all sessions",
+    "minutes": "of computing, in all sessions",
     "facts": "of each run: RUN, seconds, test_seconds, workers, threads, tries; bytes, chosen, …",
 }
 

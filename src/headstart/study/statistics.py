@@ -27,7 +27,7 @@ labelled rows, which no variance between seeds shows: variances are multiplied b
 Machine Learning 52) propose.
 
 **Several questions.** Looking several times must not be several chances to err. A study asks one
-question about all budgets for each objective, which shares the 5 % (`shared_level`). The whole
+question about all budgets for each objective, and these share the 5 % (Bonferroni). The whole
 difference between the headline arm and its control is a sum of steps, and a step is claimed only
 where both exclude zero; a single budget is claimed only where the mean over every group of named
 budgets that it belongs to excludes zero, too (`closed_p_values`): closed testing (Marcus, Peritz
@@ -268,8 +268,7 @@ def paired_difference(
     Interval
         Within −1 and 1; unbounded with one seed, and where two seeds alone say nothing.
     """
-    parts, prior = _gaps(first, second, variance)
-    return _interval(parts, *parts.error(prior), level, (-1.0, 1.0))
+    return _interval(*_gaps(first, second, variance), level, (-1.0, 1.0))
 
 
 def detectable_difference(
@@ -283,16 +282,16 @@ def detectable_difference(
 
     It depends on the variance only, not on the difference that was seen. Infinite with one seed.
     """
-    parts, prior = _gaps(first, second, variance)
-    error, freedom = parts.error(prior)
+    _, error, freedom = _gaps(first, second, variance)
     return float(stats.t.ppf((1 + level) / 2, freedom) + stats.t.ppf(power, freedom)) * error
 
 
 def _gaps(
     first: np.ndarray, second: np.ndarray, variance: SeedVariance | None
-) -> tuple[_Parts, Prior]:
-    gaps = np.asarray(first, dtype=float) - np.asarray(second, dtype=float)
-    return _Parts(gaps, 2), Prior() if variance is None else variance.differences
+) -> tuple[_Parts, float, float]:
+    """Return the parts of a difference, its standard error and its degrees of freedom."""
+    parts = _Parts(np.subtract(first, second, dtype=float), 2)
+    return parts, *parts.error(Prior() if variance is None else variance.differences)
 
 
 def _interval(
@@ -338,11 +337,6 @@ def is_equivalent(difference: Interval) -> bool:
     return -EQUIVALENT <= difference.low <= 0 <= difference.high <= EQUIVALENT
 
 
-def shared_level(questions: int) -> float:
-    """Compute the level of each of several questions that together err in 5 % (Bonferroni)."""
-    return 1 - (1 - LEVEL) / questions
-
-
 def named_budgets(budgets: Sequence[int]) -> list[int]:
     """Choose the budgets that sentences name: the fewest labels and the most."""
     return sorted({budgets[0], budgets[-1]})
@@ -368,8 +362,7 @@ def closed_p_values(
     found = [0.0] * len(first)
     for size in range(1, len(first) + 1):
         for group in map(list, combinations(range(len(first)), size)):
-            parts, prior = _gaps(first[group].mean(0), second[group].mean(0), variance)
-            error, freedom = parts.error(prior)
+            parts, error, freedom = _gaps(first[group].mean(0), second[group].mean(0), variance)
             p = 2 * float(stats.t.sf(abs(parts.centre) / error, freedom)) if error else 1.0
             for budget in group:
                 found[budget] = max(found[budget], p)
@@ -513,8 +506,7 @@ def labels_needed(
         The labels with their interval, or the reason why there is no number.
     """
     if len(budgets) < FEWEST_BUDGETS:
-        few = "one label budget" if len(budgets) == 1 else f"{len(budgets)} label budgets"
-        return f"{few}, and a curve needs at least {FEWEST_BUDGETS}"
+        return f"a curve needs at least {FEWEST_BUDGETS} label budgets"
     if scores.shape[1] < 2:
         return "one seed: the variance between seeds is unknown"
     laws = fit_power_laws(budgets, scores, variance)
@@ -532,17 +524,12 @@ def labels_needed(
 def labels_to_reach(budgets: Sequence[int], scores: np.ndarray, goal: float) -> float:
     """Find the number of labels at which a measured curve first reaches `goal`.
 
-    Between two budgets the score is taken to grow evenly with the logarithm of the labels.
-    0 where the fewest labels already reach it, infinity where all of them do not.
+    A curve stays at the highest score so far. Between two budgets it is taken to grow evenly with
+    the logarithm of the labels. 0 where the fewest labels already reach the goal, infinity where
+    all of them do not.
     """
-    reached = np.flatnonzero(np.asarray(scores) >= goal)
-    if len(reached) == 0:
-        return math.inf
-    k = int(reached[0])
-    if k == 0:
-        return 0.0
-    share = (goal - scores[k - 1]) / (scores[k] - scores[k - 1])
-    return float(budgets[k - 1] * (budgets[k] / budgets[k - 1]) ** share)
+    reached = np.maximum.accumulate(scores)
+    return float(np.exp(np.interp(goal, reached, np.log(budgets), left=-np.inf, right=np.inf)))
 
 
 def label_savings(

@@ -1,7 +1,7 @@
 """A study from its config to its results. Killed and started again, it resumes.
 
     config.toml    the settings that were given     plan.json     what will be done
-    bases/         the pretrained bases: one per objective, or --bases of them
+    bases/         the pretrained bases: one per objective
     folds/         the same of each fold, where its training texts are the corpus
     jobs/          one file for each finished job
     runs/          runs that may become the best one, until it is chosen
@@ -9,36 +9,56 @@
     progress.jsonl what happened so far, for other processes (`progress.py`)
     best/          the best model, whatever its kind, ready for `headstart predict`
 and, at the end, what `results.py` and `report/` write. Only this module writes the folder.
+
+The best arm is found at the largest budget by the log-loss of out-of-fold predictions, on the same
+rows for all arms, averaged over the seeds: it moves in smaller steps than the accuracy of a few
+rows. The lowest loss is taken, also where it is lower by chance: there is no other tie-break. The
+test part has no influence. Where an arm has no out-of-fold predictions (nothing or the validation
+part selected, or the rows are too few), all arms are compared on the validation part.
 """
 
 import json
 import shutil
-import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import asdict, dataclass, field, replace
-from itertools import product
+from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from headstart.arms import find_arm
+from headstart.baselines.baselines import save_arm
+from headstart.baselines.stack import MEMBERS, Stack
 from headstart.checksums import save_arrays
-from headstart.config import PRESET_SETTINGS, StudyConfig, is_run
+from headstart.config import FinetuneConfig, StudyConfig, is_run
+from headstart.data.dataset import as_text
+from headstart.data.overlap import overlap_sentence
 from headstart.data.sources import check_outside
 from headstart.data.tokenizers import hash_of, load_tokenizer, train_tokenizer
 from headstart.errors import HeadstartError
-from headstart.files import check_folder, replacing, write_text
-from headstart.lock import locked
+from headstart.evaluation.calibration import log_loss, normalized
+from headstart.files import check_folder, locked, replacing, write_text
+from headstart.machine import look_up
+from headstart.model.counts import count_parameters
 from headstart.model.presets import Preset, preset, preset_of
+from headstart.model_card import CARD
 from headstart.objectives import OBJECTIVES
-from headstart.run import SUMMARY, NetworkRun
+from headstart.run import SUMMARY, ClassifierRun, NetworkRun, Run, read_summary, write_summary
 from headstart.study import executors
-from headstart.study.data import StudyData, read_data
+from headstart.study.data import StudyData, gold_names, has_classes, read_data, split_sizes
 from headstart.study.jobs import (
     INITIAL,
     Inputs,
     JobResult,
+    oof_of,
     read_result,
     result_file,
+    run_folder,
     run_job,
+    shared_rows,
     write_result,
 )
 from headstart.study.plan import (
@@ -53,8 +73,8 @@ from headstart.study.plan import (
     seconds_left,
 )
 from headstart.study.progress import StudyCallback
-from headstart.study.record import make_study_results, save_best
-from headstart.study.results import Results, write_results
+from headstart.study.results import Results, make_results, run_predictions, write_results
+from headstart.training.callbacks import METRICS_FILE, loss_curve, read_metrics
 from headstart.training.corpus import prepare_corpus
 from headstart.training.initialization import cooccurrence_vectors, local_base
 from headstart.training.pretrain import pretrain
@@ -65,8 +85,9 @@ from headstart.training.run_files import (
     write_start,
 )
 
-MINUTES = "minutes.txt"
 POLL_SECONDS = 0.2
+VERSIONS = ("headstart", "torch", "tokenizers", "scikit-learn", "numpy")
+BEST = "best"
 
 
 @dataclass
@@ -84,8 +105,6 @@ class Study:
     data: StudyData
     plan: Plan
     resumed: bool = False
-    started: float = field(default_factory=time.monotonic)
-    minutes_before: float = 0.0
     results: dict[Job, JobResult] = field(default_factory=dict)
 
     @property
@@ -100,12 +119,17 @@ class Study:
 
     @property
     def minutes(self) -> float:
-        """Over all sessions; a kill loses those since the last finished job."""
-        return self.minutes_before + (time.monotonic() - self.started) / 60
+        """Of all jobs in all sessions, as many at the same time as the plan says."""
+        seconds = sum(one.facts["seconds"] for one in self.results.values())
+        return seconds / self.plan.jobs / 60
 
     def seconds_left(self) -> float | None:
         """Estimate the time of the unfinished jobs from finished ones of the same kind."""
-        spent = {job: one.facts["seconds"] for job, one in self.results.items()}
+        spent = {}
+        for job, one in self.results.items():
+            spent[job] = one.facts["seconds"]
+            if self.plan.shares_rows(job):  # no other seed selects a setting again
+                spent[job] -= one.facts.get("selection_seconds", 0.0)
         return seconds_left(self.jobs, spent, parallel=self.plan.jobs)
 
     def network(self, objective: str) -> Preset:
@@ -124,10 +148,9 @@ class Study:
             return self.folder / "folds" / f"seed-{seed}-fold-{fold}"
         return self.folder
 
-    def base_folder(self, objective: str, number: int = 0, place: Path | None = None) -> Path:
-        """Return where a base is: the one that was given, or the study's own of this number."""
-        name = f"{objective}-{number}" if number else objective
-        folder = (place or self.folder) / "bases" / name
+    def base_folder(self, objective: str, place: tuple[int, int] = (0, 0)) -> Path:
+        """Return where the base of a seed and fold is: the one that was given, or the study's."""
+        folder = self.text_folder(*place) / "bases" / objective
         return local_base(self.config.base, folder) if self.config.base else folder
 
     def unfinished(self, arms: Collection[str]) -> list[Job]:
@@ -150,7 +173,7 @@ def plan_study(
     plan : a plan that was made before for this config and data. A study that is started again has
         its own.
     """
-    started, callback = time.monotonic(), callback or StudyCallback()
+    callback = callback or StudyCallback()
     config.validate()
     check_folder(folder)
     check_outside(folder, [*config.dataset, *config.corpus])
@@ -165,24 +188,19 @@ def plan_study(
     else:
         callback.stage("timing the first steps")
         planned = make_plan(config, data)
-    study = Study(config, folder, data, planned, resumed, started)
+    study = Study(config, folder, data, planned, resumed)
     if resumed:
-        written = folder / MINUTES
-        study.minutes_before = float(written.read_text()) if written.is_file() else 0.0
         finished = [job for job in study.jobs if result_file(folder, job).is_file()]
         study.results = {job: read_result(folder, job) for job in finished}
     return study
 
 
 def _identity(config: StudyConfig, data: StudyData) -> dict[str, str]:
-    """Return what must be the same when a study goes on: data, base, tokenizer and preset."""
+    """Return what must be the same when a study goes on: data, base and tokenizer."""
     content = [(part.keys, part.targets) for part in data.splits.parts().values()]
     identity = {"dataset": hash_of(json.dumps(content).encode())}
     if data.corpus is not None:
         identity["corpus"] = data.corpus.fingerprint
-    usual = PRESET_SETTINGS.get(config.preset, {}).get("finetune", {})
-    if usual:
-        identity["preset's settings"] = json.dumps(usual, sort_keys=True)
     if config.base:
         identity["base"] = base_fingerprint(config.base)
     if config.tokenizer:
@@ -207,8 +225,8 @@ def run_study(
     command : for the report.
     """
     callback = callback or StudyCallback()
-    study = plan_study(config, folder, callback=callback, plan=plan)
-    return finish_study(study, callback, command=command)
+    planned = plan_study(config, folder, callback=callback, plan=plan)
+    return finish_study(planned, callback, command=command)
 
 
 def finish_study(study: Study, callback: StudyCallback, *, command: str = "") -> Results:
@@ -267,7 +285,7 @@ def run_jobs(
         for job in ready[: plan.jobs - len(running)]:
             waiting.remove(job)
             found = [study.results[one] for one in needed[job]]
-            if plan.same_as(job):
+            if plan.same_as(job) != job:
                 _finish(study, replace(found[0], job=job, run=None), callback)
                 continue
             callback.on_job(job, "start")
@@ -294,7 +312,6 @@ def run_jobs(
 def _finish(study: Study, result: JobResult, callback: StudyCallback) -> None:
     write_result(result, study.folder)
     study.results[result.job] = replace(result, run=None)
-    write_text(study.folder / MINUTES, f"{study.minutes:.3f}\n")
     is_measured = result.job in study.trainings
     value = result.value("validation", study.data.task.metric) if is_measured else None
     callback.on_job(result.job, "done", None, value)
@@ -340,28 +357,24 @@ def prepare_text(study: Study, place: tuple[int, int], callback: StudyCallback) 
 def prepare_bases(study: Study, place: tuple[int, int], callback: StudyCallback) -> dict[str, str]:
     """Pretrain the bases of a place that are not finished; return all of them by name.
 
-    By default a base is pretrained once, not once per seed: the seeds of a study vary the labelled
-    rows and the head, and its intervals do not include how another pretraining would have gone.
-    With `--bases` there are several, and the seeds take turns with them. In a study in folds whose
-    training texts are the corpus, each fold of each seed has its base.
+    A base is pretrained once, not once per seed: the seeds of a study vary the labelled rows and
+    the head, and its intervals do not include how another pretraining would have gone. In a study
+    in folds whose training texts are the corpus, each fold of each seed has its base.
     """
     config, found = study.config, {}
-    places = study.plan.text_places(config)
+    is_needed = config.needs_base or (config.base and config.has_networks)
     initial = any(arm.start == "initial" for arm in config.arm_table)
-    for objective, number in product(config.objectives, range(config.bases)):
-        if not config.needs_base and not (config.base and config.has_networks):
-            continue
-        seed = number if len(places) == 1 else 0  # the bases of folds differ already
-        folder = study.base_folder(objective, seed, study.text_folder(*place))
-        found[f"{objective}-{number}"] = str(folder)
+    for objective in config.objectives if is_needed else []:
+        folder = study.base_folder(objective, place)
+        found[objective] = str(folder)
         if config.base or (folder / SUMMARY).is_file():
             continue
-        callback.on_pretraining(objective, seed or places.index(place))
+        callback.on_pretraining(objective, study.plan.text_places(config).index(place))
         resume = is_run(folder)
         if not resume:
             shutil.rmtree(folder, ignore_errors=True)  # killed before it was a run
         pretrain(
-            pretrain_config(config, study.plan, objective, seed=seed),
+            pretrain_config(config, study.plan, objective),
             folder,
             resume=resume,
             callbacks=[callback],
@@ -373,3 +386,276 @@ def prepare_bases(study: Study, place: tuple[int, int], callback: StudyCallback)
             folder = study.folder / "bases" / safe_name(arm.name)
             found[folder.name] = str(local_base(arm.name, folder))
     return found
+
+
+# The results.
+
+
+def make_study_results(study: Study, best: Job, saved: Job | None, *, command: str) -> Results:
+    """Put the results of all trainings into one table.
+
+    Parameters
+    ----------
+    best : the best training.
+    saved : the one whose run is in `best/`: another one where the best cannot be saved.
+    """
+    data, task, values, tables = study.data, study.data.task, [], []
+    test: Any = data.splits.test
+    runs: dict[tuple[Any, ...], list[JobResult]] = {}  # of the folds of each run
+    for job in study.trainings:
+        runs.setdefault(tuple(job.run.values()), []).append(study.results[job])
+    for folds in runs.values():
+        run = folds[0].job.run
+        places = [data.fold(one.job.seed, one.job.fold).rows for one in folds]
+        values += [run | value for value in _mean_values(folds, [*map(len, places)])]
+        order = np.argsort(np.concatenate(places))  # of the test rows
+        predictions = np.concatenate([one.predictions for one in folds])[order]
+        if has_classes(task):
+            gold = np.asarray(test.labels)
+            tables.append(run_predictions(run, test.rows, gold=gold, probabilities=predictions))
+        else:
+            tables.append(run_predictions(run, test.rows, scores=predictions))
+    named = zip(test.rows, map(as_text, test.keys), gold_names(task, test), strict=True)
+    return make_results(
+        _about(study, command) | {"best": best.run, "saved": saved.run if saved else {}},
+        values,
+        tables,
+        [{"row": row, "text": text, "gold": gold} for row, text, gold in named],
+    )
+
+
+def _mean_values(folds: Sequence[JobResult], rows: Sequence[int]) -> list[dict[str, Any]]:
+    """Average the values of a run's folds by their test rows, up to the last epoch of all."""
+    found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for value in chain.from_iterable(one.values for one in folds):
+        found.setdefault((value["epoch"], value["split"], value["metric"]), []).append(value)
+    return [
+        {
+            **same[0],
+            "value": float(np.average([one["value"] for one in same], weights=rows)),
+            "seconds": float(np.mean([one["seconds"] for one in same])),
+        }
+        for same in found.values()
+        if len(same) == len(folds)
+    ]
+
+
+def _facts(study: Study, pretraining: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the facts of each training with the cost of everything that it needs.
+
+    That is its pretraining and the selection that seeds share; for a stack, its members.
+    """
+    config, plan = study.config, study.plan
+    lasts = {part["objective"]: part["points"][-1] for part in pretraining if part["points"]}
+    found: dict[Job, dict[str, Any]] = {}
+    for job in study.trainings:  # the members of a stack come before it
+        arm, needed = find_arm(job.arm), plan.needed(job, config)
+        facts = found[job] = dict(study.results[job].facts)
+        saved = study.results[plan.saved(job)].facts
+        if job.labels == plan.budgets[-1] and "bytes" in saved:
+            facts["bytes"] = saved["bytes"]
+        weights = facts.get("weights", {})
+        members = [found[one] for one in needed if weights.get(one.arm)]
+        for name in ("seconds", "test_seconds", "bytes") if members else ():
+            if all(name in one for one in members):
+                facts[name] = facts.get(name, 0) + sum(one[name] for one in members)
+        if arm.is_network and needed:
+            facts["seconds"] += study.results[needed[0]].facts["selection_seconds"]
+        if arm.start == "base" and "base" in arm.needs:
+            facts["seconds"] += lasts.get(job.objective, {}).get("seconds", 0.0)
+    for facts in found.values():  # as if each fold had predicted all rows
+        facts["test_seconds"] *= plan.folds
+    return [{**job.run, **facts} for job, facts in found.items()]
+
+
+def _about(study: Study, command: str) -> dict[str, Any]:
+    config, data, plan = study.config, study.data, study.plan
+    machine, pretraining = look_up(), _pretraining(study)
+    joined = 0 if data.corpus is None or data.corpus.is_task_text else len(data.corpus.task_text)
+    corpus = ", ".join(Path(one).name for one in config.corpus)
+    if config.base:
+        corpus = f"the base {Path(config.base).name}"
+    elif config.uses_own_texts:
+        corpus = "its own training texts"
+    classes = max(2, len(data.task.labels))
+    networks = config.objectives if config.has_networks else []
+    notes = [*data.notes]
+    if config.selection == "none" and config.has_networks:
+        notes.append(
+            "no settings were selected: each network trained for all epochs and kept the last one, "
+            "and a stack weights its members equally; the validation part decided only which arm "
+            "is saved"
+        )
+    if config.needs_base and len(plan.text_places(config)) == 1:
+        notes.append(
+            "each objective has one base, so the intervals do not cover other pretrainings"
+        )
+    return {
+        "dataset": config.name or dataset_name(config.dataset),
+        "corpus": corpus,
+        "label_names": list(data.task.labels),
+        "task": data.task.name,
+        "metric": data.task.metric,
+        "splits": split_sizes(data),
+        "command": command,
+        "seeds": plan.seeds,
+        "budgets": plan.budgets,
+        "arms": config.arms,
+        "versions": {"python": machine["python"]} | {name: version(name) for name in VERSIONS},
+        "machine": {
+            "processor": machine["cpu"],
+            "cores": machine["usable_cores"],
+            "memory": f"{machine['memory_bytes'] / 1e9:.1f} GB",
+            **({} if config.executor == "local" else {"executor": config.executor}),
+            "trainings at the same time": plan.jobs,
+            "threads of each": plan.threads,
+            "threads of pretraining": plan.pretrain_threads,
+            "precision": plan.precision,
+        },
+        "minutes": study.minutes,
+        "warnings": notes,
+        "task_texts": joined,
+        "overlap_checked": overlap_sentence(data.dropped) if data.corpus is not None else "",
+        "parameters": {
+            name: count_parameters(study.network(name), classes).document() for name in networks
+        },
+        "pretraining": pretraining,
+        "facts": _facts(study, pretraining),
+        "all_labels": data.all_labels,
+        "folds": plan.folds,
+        "cuts": plan.cuts,
+        "selection": config.selection,
+        "shared_test": data.shared_test,
+    }
+
+
+def dataset_name(sources: Sequence[str]) -> str:
+    """Return what a study is called: a file with its folder, since many are called train.csv.
+
+    Example
+    -------
+    >>> dataset_name(["rotten-tomatoes"])
+    'rotten-tomatoes'
+    """
+    path, name = Path(sources[0]), sources[0]
+    if path.exists():
+        place = path.resolve()
+        name = place.name if place.is_dir() else f"{place.parent.name}/{place.name}".lstrip("/")
+    return name if len(sources) == 1 else f"{name} and {len(sources) - 1} more"
+
+
+def _pretraining(study: Study) -> list[dict[str, Any]]:
+    """Return the loss curve of each objective's base."""
+    found = []
+    for objective in study.config.objectives if study.config.needs_base else []:
+        path = study.base_folder(objective) / METRICS_FILE  # a base of others has none
+        points = loss_curve(read_metrics(path)) if path.is_file() else []
+        found.append({"objective": objective, "points": points})
+    return found
+
+
+# The best model.
+
+
+def measure(results: Sequence[JobResult], data: StudyData, *, selection: str) -> dict[Job, float]:
+    """Measure losses of the same budget on the same rows, out-of-fold.
+
+    The loss of a task without classes, or on the validation part, is the negative metric.
+    """
+    if selection != "budget" or not all(len(one.oof_rows) for one in results):
+        return {one.job: -one.value("validation", data.task.metric) for one in results}
+    found = {}
+    for one in results:
+        place = (one.job.seed, one.job.fold)
+        alike = [other for other in results if (other.job.seed, other.job.fold) == place]
+        rows = shared_rows(alike)
+        oof = oof_of(one, rows)
+        if has_classes(data.task):
+            train = data.rows(one.job.labels, *place).train
+            found[one.job] = log_loss(normalized(oof), np.asarray(train.labels)[rows])
+        else:
+            found[one.job] = -float(oof.mean())
+    return found
+
+
+def choose_best(losses: Mapping[Job, float]) -> Job:
+    """Return the best seed of the arm with the lowest mean loss."""
+    arms: dict[tuple[str, str], list[Job]] = {}
+    for job in losses:
+        arms.setdefault((job.arm, job.objective), []).append(job)
+    best = min(arms.values(), key=lambda jobs: float(np.mean([losses[job] for job in jobs])))
+    return min(best, key=lambda job: (losses[job], job.seed, job.fold))
+
+
+def save_best(study: Study) -> tuple[Job, Job | None]:
+    """Write `best/`, if it is not there yet; the runs of all other jobs are deleted.
+
+    Returns
+    -------
+    The best job, and the one whose run is saved. They differ where the best one cannot be saved,
+    as the trivial one, and in a study in folds, where the best arm is trained on all rows.
+    """
+    place, most = study.folder / BEST, study.plan.budgets[-1]
+    largest = [study.results[job] for job in study.trainings if job.labels == most]
+    losses = measure(largest, study.data, selection=study.config.selection)
+    usable = {job: loss for job, loss in losses.items() if find_arm(job.arm).fit != "trivial"}
+    if not usable:
+        return choose_best(losses), None
+    chosen = choose_best(usable)
+    saved = study.plan.saved(chosen)
+    if not place.is_dir():
+        new = place.with_name(f".{place.name}.part")  # so that it is there whole or not at all
+        shutil.rmtree(new, ignore_errors=True)
+        _write_run(new, saved, study)
+        more = _expected(new, chosen, study) if study.data.folds else {}
+        write_summary({**read_summary(new), "run": str(place), **more}, new)
+        new.replace(place)
+    shutil.rmtree(study.folder / "runs", ignore_errors=True)
+    return choose_best(losses), saved
+
+
+def _write_run(new: Path, job: Job, study: Study) -> None:
+    """Write the run of a job into a new folder: its own, or a stack of those of its members."""
+    weights = study.results[job].facts.get("weights")
+    if weights is None:
+        shutil.copytree(_run_of(job, study), new)
+        return
+    members: dict[str, Run] = {}
+    used = [one for one in study.plan.needed(job, study.config) if weights[one.arm]]
+    for one in used:
+        place = new / MEMBERS / safe_name(one.arm)
+        shutil.copytree(_run_of(one, study), place)
+        members[place.name] = Run.open(place)
+    settings: Any = {**study.config.dataset_settings(), "seed": job.seed}
+    scorer = Stack([weights[one.arm] for one in used], members)
+    save_arm(
+        ClassifierRun(new, scorer, task=study.data.task),
+        FinetuneConfig(**settings),
+        study.data.rows(job.labels, job.seed, job.fold),
+        new,
+        arm=job.arm,
+    )
+
+
+def _run_of(job: Job, study: Study) -> Path:
+    return run_folder(study.folder, study.plan.same_as(job))
+
+
+def _expected(new: Path, job: Job, study: Study) -> dict[str, Any]:
+    """Add to the card what the folds measured: all rows trained the run, and none can judge it."""
+    data, results = study.data, study.results
+    found = [one for one in results if one.run == {**job.run, "seed": one.seed} and one.fold]
+    metric, folds = data.task.metric, data.fold_count
+    value = np.average(
+        [results[one].value("test", metric) for one in found],
+        weights=[len(data.fold(one.seed, one.fold).rows) for one in found],
+    )
+    card = new / CARD
+    write_text(
+        card,
+        card.read_text(encoding="utf-8")
+        + f"\n## Expected {metric}\n\n{value:.1%} on new texts, measured in {folds} folds of the "
+        f"{len(data.splits.train):,} labelled rows. Then all of them trained this model: the "
+        "evaluation above is of rows that it was trained on.\n",
+    )
+    return {"expected": {metric: float(value), "folds": folds}}

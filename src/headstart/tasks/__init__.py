@@ -16,5 +16,5 @@ TASKS: dict[str, type[Task[Any]]] = {
 def find_task(name: str) -> type[Task[Any]]:
     """Look a task up by name; an unknown one is an error that lists the known ones."""
     if name not in TASKS:
-        raise HeadstartError(f"unknown task {name!r}; the tasks are {', '.join(TASKS)}")
+        raise HeadstartError(f"unknown task {name!r}", fix=f"the tasks are {', '.join(TASKS)}")
     return TASKS[name]

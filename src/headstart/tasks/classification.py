@@ -18,12 +18,12 @@ from sklearn.utils.class_weight import compute_sample_weight
 from torch import Tensor
 
 from headstart.config import Pooling
-from headstart.data.dataset import Dataset, as_text, short_label, split_labels
-from headstart.errors import HeadstartError
+from headstart.data.dataset import Dataset, as_text, split_labels
 from headstart.evaluation.calibration import (
     CERTAINTY_NOTE,
     Floats,
     at_temperature,
+    fit_temperature,
     is_certain,
     log_loss,
     measure_calibration,
@@ -44,17 +44,12 @@ from headstart.tasks.examples import (
     Output,
     TextEncoding,
     between_texts,
-    count_cut,
     encode_texts,
 )
 from headstart.tasks.task import Prediction, Task
 
 CERTAIN = 5.0  # a logit
 THRESHOLD = 0.5  # a label is predicted from this probability on
-ONE_CLASS_NOTE = (
-    "Every row is predicted as {}, whatever its text: train longer, try another --learning-rate, "
-    "or give more labelled rows."
-)
 
 
 class Classification(Task[Dataset]):
@@ -65,11 +60,9 @@ class Classification(Task[Dataset]):
 
     name: ClassVar[str] = "classification"
     prediction_fields: ClassVar[tuple[str, ...]] = ("label", "probability", "probabilities")
-    file_suffixes: ClassVar[tuple[str, ...]] = (".csv", ".jsonl", ".parquet")
+    file_suffixes: ClassVar[tuple[str, ...]] = (".csv", ".jsonl")
     whole_texts: ClassVar[bool] = True
-    has_temperature: ClassVar[bool] = True
     metric_names: ClassVar[tuple[str, ...]] = ("accuracy", "macro_f1")
-    metric = "accuracy"
 
     def match_labels(self, rows: Dataset, where: str) -> Dataset:
         numbers = self.label_numbers(rows.label_names, where)
@@ -85,15 +78,13 @@ class Classification(Task[Dataset]):
 
     def encode(self, rows: Dataset, encoding: TextEncoding) -> Examples:
         ids = encode_texts(rows.texts, encoding)
-        windows = [encoding.windows(one) for one in ids]
-        framing = len(encoding.before) + len(encoding.after)
-        read = [sum(len(part) - framing for part in parts) for parts in windows]
+        longer = sum(len(one) > encoding.room for one in ids)
         return Examples(
-            tokens=windows,
+            tokens=[encoding.windows(one) for one in ids],
             owners=np.arange(len(ids)),
             targets=list(rows.labels),
             weights=row_weights(rows),
-            cut=count_cut([len(one) for one in ids], read),
+            cut=longer if encoding.long == "truncate" else 0,
         )
 
     def loss(self, outputs: Tensor, batch: LabelledBatch) -> Tensor:
@@ -131,21 +122,19 @@ class Classification(Task[Dataset]):
             }
             for one in confident_mistakes(probabilities, rows.labels)
         ]
+        confusion = confusion_matrix(rows.labels, predicted, labels=numbers)
+        counts = confusion.diagonal(), confusion.sum(axis=0), confusion.sum(axis=1)
         return {
             **Task.report(self, scores, rows, temperature),
             "calibration": measure_calibration(scores, rows.labels, temperature),
-            "confusion": confusion_matrix(rows.labels, predicted, labels=numbers).tolist(),
-            "classes": class_table(rows.labels, predicted, self.labels),
+            "confusion": confusion.tolist(),
+            "classes": class_table(self.labels, *counts),
             "mistakes": mistakes,
         }
 
     def notes(self, scores: Floats, rows: Dataset, temperature: float = 1.0) -> list[str]:
-        probabilities = self.probabilities(scores, temperature)
-        found = [CERTAINTY_NOTE] if is_certain(probabilities) else []
-        predicted = np.unique(probabilities.argmax(axis=1))
-        if len(predicted) == 1 and len(set(rows.labels)) > 1:
-            found.append(ONE_CLASS_NOTE.format(short_label(self.labels[predicted[0]])))
-        return found
+        p = self.probabilities(scores, temperature)
+        return [CERTAINTY_NOTE] if is_certain(np.stack([p, 1 - p], axis=-1)) else []
 
     def row_scores(self, scores: Floats, rows: Dataset) -> dict[str, RowScores]:
         classes = np.arange(len(self.labels))
@@ -162,11 +151,14 @@ class Classification(Task[Dataset]):
         scores = np.tile(np.log((counts + 1) / (counts + 1).sum()), (len(rows), 1))
         return f"majority class: always '{self.labels[int(counts.argmax())]}'", scores
 
-    def validation_arrays(self, scores: Floats, rows: Dataset) -> dict[str, NDArray[Any]]:
-        return {"logits": scores, "labels": np.asarray(rows.labels, dtype=np.int64)}
+    def mean_loss(self, scores: Floats, rows: Dataset, temperature: float) -> float:
+        return log_loss(self.probabilities(scores, temperature), np.asarray(rows.labels))
+
+    def fit_temperature(self, scores: Floats, rows: Dataset) -> float:
+        return fit_temperature(scores, rows.labels)
 
     def class_weights(self, rows: Dataset, examples: Examples) -> NDArray[np.float32]:
-        """Compute weights of the examples with which all classes count the same."""
+        """Compute weights with which all classes, or combinations of labels, count the same."""
         weight = compute_sample_weight("balanced", rows.labels)
         return (examples.weights * weight[examples.owners]).astype(np.float32)
 
@@ -180,7 +172,6 @@ class Pairs(Classification):
 
     name: ClassVar[str] = "pairs"
     input_names: ClassVar[tuple[str, ...]] = ("text", "second_text")
-    texts_per_row: ClassVar[int] = 2
     supports_windows: ClassVar[bool] = False  # a window could hold only one of the two texts
 
     def unlabelled(self, inputs: Sequence[Any]) -> Dataset:
@@ -190,11 +181,10 @@ class Pairs(Classification):
         between = between_texts(encoding)
         room = encoding.room - len(between)
         ids = encode_texts(self.texts(rows), encoding)
-        tokens, types, lengths, read = list[list[Ids]](), list[Ids](), list[int](), list[int]()
+        tokens, types, cut = list[list[Ids]](), list[Ids](), 0
         for pair in zip(ids[::2], ids[1::2], strict=True):
             first, second = fit_pair(*pair, room)
-            lengths.append(sum(map(len, pair)))
-            read.append(len(first) + len(second))
+            cut += len(first) + len(second) < sum(map(len, pair))
             whole = encoding.framed(np.concatenate([first, between, second]))
             token_types = np.zeros(len(whole), dtype=np.int64)
             token_types[len(whole) - len(second) - len(encoding.after) :] = 1
@@ -206,7 +196,7 @@ class Pairs(Classification):
             targets=list(rows.labels),
             weights=row_weights(rows),
             token_types=types,
-            cut=count_cut(lengths, read),
+            cut=cut,
         )
 
 
@@ -220,29 +210,19 @@ class MultiLabel(Classification):
 
     name: ClassVar[str] = "multi-label"
     prediction_fields: ClassVar[tuple[str, ...]] = ("labels", "probabilities")
-    has_temperature: ClassVar[bool] = False  # one number would not calibrate every label
     metric_names: ClassVar[tuple[str, ...]] = ("micro_f1", "macro_f1", "accuracy")
-    metric = "micro_f1"
 
     @classmethod
     def from_rows(cls, train: Dataset) -> "MultiLabel":
-        names = sorted({name for one in train.label_names for name in split_labels(one)})
-        if len(names) < 2:
-            raise HeadstartError(
-                f"the texts have {len(names)} label only; two or more are needed",
-                fix="for one yes-or-no question leave --task multi-label out",
-            )
-        return cls(names)
+        return cls(sorted({name for one in train.label_names for name in split_labels(one)}))
 
     def match_labels(self, rows: Dataset, where: str) -> Dataset:
         self.matrix(rows, where)
         return rows
 
     def encode(self, rows: Dataset, encoding: TextEncoding) -> Examples:
-        examples = super().encode(rows, encoding)
-        targets = self.matrix(rows).astype(np.float32)
-        examples.targets[:] = [targets[owner] for owner in examples.owners]
-        return examples
+        targets = list(self.matrix(rows).astype(np.float32))
+        return replace(super().encode(rows, encoding), targets=targets)
 
     def loss(self, outputs: Tensor, batch: LabelledBatch) -> Tensor:
         loss = F.binary_cross_entropy_with_logits(outputs.float(), batch.targets, reduction="none")
@@ -262,15 +242,12 @@ class MultiLabel(Classification):
         return log_loss(cells, self.matrix(rows).ravel())
 
     def report(self, scores: Floats, rows: Dataset, temperature: float = 1.0) -> dict[str, Any]:
-        p = self.probabilities(scores, temperature)
+        true, given = self.matrix(rows), self.probabilities(scores, temperature) >= THRESHOLD
+        counts = (true * given).sum(axis=0), given.sum(axis=0), true.sum(axis=0)
         return {
             **Task.report(self, scores, rows, temperature),
-            "classes": class_table(self.matrix(rows), p >= THRESHOLD, self.labels),
+            "classes": class_table(self.labels, *counts),
         }
-
-    def notes(self, scores: Floats, rows: Dataset, temperature: float = 1.0) -> list[str]:
-        p = self.probabilities(scores, temperature)
-        return [CERTAINTY_NOTE] if is_certain(np.stack([p, 1 - p], axis=-1)) else []
 
     def row_scores(self, scores: Floats, rows: Dataset) -> dict[str, RowScores]:
         true = self.matrix(rows)
@@ -289,16 +266,8 @@ class MultiLabel(Classification):
         scores = np.tile(np.where(often, CERTAIN, -CERTAIN), (len(rows), 1))
         return f"most frequent labels: always {' and '.join(names) or 'none'}", scores
 
-    def validation_arrays(self, scores: Floats, rows: Dataset) -> dict[str, NDArray[Any]]:
-        return {"logits": scores, "labels": self.matrix(rows)}
-
-    def class_weights(self, rows: Dataset, examples: Examples) -> NDArray[np.float32]:
-        """Weight each text by the rarest of its labels."""
-        matrix = self.matrix(rows)
-        counts = np.maximum(matrix.sum(axis=0), 1)
-        weight = (matrix * (counts.max() / counts)).max(axis=1)
-        weight[weight == 0] = 1.0  # a text without labels
-        return (examples.weights * weight[examples.owners]).astype(np.float32)
+    def fit_temperature(self, scores: Floats, rows: Dataset) -> float:
+        return 1.0  # one number would not calibrate every label
 
     def matrix(self, rows: Dataset, where: str | None = None) -> NDArray[np.int64]:
         """Make the indicator matrix (rows, labels): 1 where the row has the label."""

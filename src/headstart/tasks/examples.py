@@ -1,7 +1,7 @@
 """Labelled rows as the network reads them: token ids, cut or in windows, in padded batches."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -121,7 +121,7 @@ class Examples:
     targets: list[Any]  # a number, or an array
     weights: NDArray[np.float32]
     token_types: list[Ids] | None = None
-    cut: dict[str, int] = field(default_factory=dict)  # texts, tokens, of: what was not read
+    cut: int = 0  # how many rows of the dataset were not read to their end
     notes: list[Any] | None = None  # what the task needs of each in `decode`
 
     def __len__(self) -> int:
@@ -357,19 +357,6 @@ def word_windows(
         else:
             first = stop
     return windows
-
-
-def count_cut(lengths: Sequence[int], read: Sequence[int]) -> dict[str, int]:
-    """Count the texts that are cut, and how many of how many tokens are not read.
-
-    Parameters
-    ----------
-    lengths, read : the numbers of tokens of each text, and of those that are read.
-    """
-    lost = np.asarray(lengths) - np.asarray(read)
-    if not lost.any():
-        return {}
-    return {"texts": int((lost > 0).sum()), "tokens": int(lost.sum()), "of": int(sum(lengths))}
 
 
 def _padded(rows: Sequence[Any], length: int, value: int = 0) -> Tensor:

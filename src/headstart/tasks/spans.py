@@ -8,7 +8,7 @@ the best span of all windows is the answer.
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch.nn.functional as F
@@ -30,7 +30,6 @@ from headstart.tasks.examples import (
     Output,
     TextEncoding,
     between_texts,
-    count_cut,
     encode_texts,
     encode_words,
     word_windows,
@@ -60,11 +59,10 @@ class SpanScore(NamedTuple):
     start: int
     end: int
     probability: float  # among all spans, and "no answer" where the task has it
-    read: int  # characters of the text that were read
     loss: float
 
 
-NOTHING = SpanScore("", 0, 0, 1.0, 0, 0.0)
+NOTHING = SpanScore("", 0, 0, 1.0, 0.0)
 
 
 class Spans(Task[Questions]):
@@ -72,18 +70,10 @@ class Spans(Task[Questions]):
 
     name: ClassVar[str] = "spans"
     input_names: ClassVar[tuple[str, ...]] = ("question", "text")
-    texts_per_row: ClassVar[int] = 2
-    prediction_fields: ClassVar[tuple[str, ...]] = (
-        "answer",
-        "probability",
-        "start",
-        "end",
-        "unread",
-    )
+    prediction_fields: ClassVar[tuple[str, ...]] = ("answer", "probability", "start", "end")
     file_suffixes: ClassVar[tuple[str, ...]] = (".jsonl",)
     row_name: ClassVar[str] = "questions"
-    metric_names: ClassVar[tuple[str, ...]] = ("exact_match", "f1")
-    metric = "f1"
+    metric_names: ClassVar[tuple[str, ...]] = ("f1", "exact_match")
 
     @classmethod
     def from_rows(cls, train: Questions) -> "Spans":
@@ -102,8 +92,7 @@ class Spans(Task[Questions]):
 
     def encode(self, rows: Questions, encoding: TextEncoding) -> Examples:
         tokens, types, owners = list[list[Ids]](), list[Ids](), list[int]()
-        targets, notes = list[Ids](), list[Window]()
-        lengths, read = list[int](), list[int]()
+        targets, notes, cut = list[Ids](), list[Window](), 0
         for row, question in enumerate(encode_texts(rows.questions, encoding)):
             head = [*encoding.before, *question[: encoding.room // 3], *between_texts(encoding)]
             room = encoding.length - len(head) - len(encoding.after)
@@ -119,8 +108,7 @@ class Spans(Task[Questions]):
             encoded = [ids[:room] for ids in encode_words(texts, encoding)]
             sizes = np.array([len(ids) for ids in encoded], dtype=np.int64)
             windows = word_windows(sizes.tolist(), room, encoding, overlap=True)
-            lengths.append(int(sizes.sum()))
-            read.append(int(sizes[: windows[-1][1]].sum()))
+            cut += windows[-1][1] < len(words)
             for first, stop in windows:
                 ends = len(head) + np.cumsum(sizes[first:stop])
                 window = Window(
@@ -138,7 +126,7 @@ class Spans(Task[Questions]):
             targets=list(targets),
             weights=np.ones(len(tokens), dtype=np.float32),
             token_types=types,
-            cut=count_cut(lengths, read),
+            cut=cut,
             notes=list(notes),
         )
 
@@ -157,8 +145,11 @@ class Spans(Task[Questions]):
         first_windows = np.flatnonzero(np.diff(examples.owners)) + 1
         for numbers in np.split(np.arange(len(outputs)), first_windows):
             windows = [(outputs[one], examples.notes[one]) for one in numbers]
-            losses = [_span_loss(outputs[one], examples.targets[one]) for one in numbers]
-            found.append(_best_span(windows, float(np.mean(losses)), NO_ANSWER in self.labels))
+            # The mean cross-entropy of the first and last token of the answer.
+            chances = [log_softmax(output.astype(np.float64), axis=0) for output, _ in windows]
+            targets = [examples.targets[one] for one in numbers]
+            loss = -np.mean([one[at, [0, 1]] for one, at in zip(chances, targets, strict=True)])
+            found.append(_best_span(windows, float(loss), NO_ANSWER in self.labels))
         return found
 
     def predictions(
@@ -171,9 +162,8 @@ class Spans(Task[Questions]):
                 "probability": one.probability,
                 "start": one.start if one.text else None,
                 "end": one.end if one.text else None,
-                "unread": len(text.rstrip()) - one.read,
             }
-            for one, text in zip(scores, rows.contexts, strict=True)
+            for one in scores
         ]
 
     def mean_loss(self, scores: list[SpanScore], rows: Questions, temperature: float) -> float:
@@ -195,15 +185,10 @@ class Spans(Task[Questions]):
                 return "no answer to any question", [NOTHING] * len(rows)
         return "first sentence of the text", _first_sentences(rows)
 
-    def validation_arrays(
-        self, scores: list[SpanScore], rows: Questions
-    ) -> dict[str, NDArray[Any]]:
-        return {"loss": np.array([one.loss for one in scores])}
-
 
 def _first_sentences(rows: Questions) -> list[SpanScore]:
     found = [first_sentence(context) for context in rows.contexts]
-    return [SpanScore(text, 0, len(text), 1.0, len(text), 0.0) for text in found]
+    return [SpanScore(text, 0, len(text), 1.0, 0.0) for text in found]
 
 
 def _target(window: Window, answers: list[tuple[int, str]]) -> Ids:
@@ -216,12 +201,6 @@ def _target(window: Window, answers: list[tuple[int, str]]) -> Ids:
         if places[0, 0] <= start and stop <= places[-1, 1] and len(inside):
             return np.array([window.starts[inside[0]], window.ends[inside[-1]]])
     return np.array([NO_ANSWER_TOKEN, NO_ANSWER_TOKEN])
-
-
-def _span_loss(output: Output, target: Ids) -> float:
-    """Compute the mean cross-entropy of the answer's first and last token."""
-    chances = log_softmax(output.astype(np.float64), axis=0)
-    return -float(chances[target, [0, 1]].mean())
 
 
 def _best_span(windows: list[tuple[Output, Window]], loss: float, may_be_none: bool) -> SpanScore:
@@ -238,13 +217,13 @@ def _best_span(windows: list[tuple[Output, Window]], loss: float, may_be_none: b
         # Windows overlap: a span in two of them has the higher of its scores.
         np.maximum(scores[rows], _span_scores(output, window), out=scores[rows])
     start, more = np.unravel_index(int(scores.argmax()), scores.shape)
-    best, total, read = scores[start, more], logsumexp(scores), int(characters[-1, 1])
+    best, total = scores[start, more], logsumexp(scores)
     if may_be_none:
         total = np.logaddexp(total, 0.0)  # "no answer" has the score 0
         if best < 0:
-            return SpanScore("", 0, 0, float(np.exp(-total)), read, loss)
+            return SpanScore("", 0, 0, float(np.exp(-total)), loss)
     first, end = int(characters[start, 0]), int(characters[start + more, 1])
-    return SpanScore(last.context[first:end], first, end, float(np.exp(best - total)), read, loss)
+    return SpanScore(last.context[first:end], first, end, float(np.exp(best - total)), loss)
 
 
 def _span_scores(output: Output, window: Window) -> NDArray[np.float64]:

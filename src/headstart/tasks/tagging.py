@@ -13,17 +13,16 @@ from typing import Any, ClassVar
 import numpy as np
 import torch.nn.functional as F
 from numpy.typing import NDArray
-from scipy.special import softmax
 from torch import Tensor
 
 from headstart.config import Pooling
 from headstart.data.dataset import Sentences
 from headstart.data.words import split_words
+from headstart.evaluation.calibration import at_temperature, log_loss
 from headstart.evaluation.metrics import (
-    EntityCounts,
     RowScores,
+    class_table,
     count_entities,
-    entity_table,
     f1_scores,
     find_entities,
     is_entity_tag,
@@ -38,7 +37,6 @@ from headstart.tasks.examples import (
     LabelledBatch,
     Output,
     TextEncoding,
-    count_cut,
     encode_words,
     word_windows,
 )
@@ -61,7 +59,6 @@ class Tagging(Task[Sentences]):
     prediction_fields: ClassVar[tuple[str, ...]] = ("words", "tags", "probabilities", "entities")
     file_suffixes: ClassVar[tuple[str, ...]] = (".jsonl", ".conll")
     row_name: ClassVar[str] = "sentences"
-    class_row_name: ClassVar[str] = "entities"
     metric_names: ClassVar[tuple[str, ...]] = ("accuracy", "f1")
 
     def __init__(self, labels: Sequence[str]) -> None:
@@ -89,14 +86,12 @@ class Tagging(Task[Sentences]):
         return TaggingConfig(tags=len(self.labels), dropout=preset.base.dropout)
 
     def encode(self, rows: Sentences, encoding: TextEncoding) -> Examples:
-        tokens, owners, targets = list[list[Ids]](), list[int](), list[Ids]()
-        lengths, read = list[int](), list[int]()
+        tokens, owners, targets, cut = list[list[Ids]](), list[int](), list[Ids](), 0
         for row, (words, tags) in enumerate(zip(rows.words, rows.tags, strict=True)):
             encoded = encode_words([words[0], *(f" {word}" for word in words[1:])], encoding)
             sizes = [len(ids) for ids in encoded]
             windows = word_windows(sizes, encoding.room, encoding)
-            lengths.append(sum(sizes))
-            read.append(sum(sizes[: windows[-1][1]]))
+            cut += windows[-1][1] < len(words)
             for first, stop in windows:
                 ids = np.concatenate(encoded[first:stop])[: encoding.room]
                 framed = encoding.framed(ids)
@@ -112,7 +107,7 @@ class Tagging(Task[Sentences]):
             owners=np.array(owners),
             targets=list(targets),
             weights=np.array(words_tagged, dtype=np.float32),  # every word counts the same
-            cut=count_cut(lengths, read),
+            cut=cut,
         )
 
     def loss(self, outputs: Tensor, batch: LabelledBatch) -> Tensor:
@@ -138,7 +133,7 @@ class Tagging(Task[Sentences]):
         texts = rows.texts if isinstance(rows, SplitTexts) else rows.keys
         found = []
         for one, text, words in zip(scores, texts, rows.words, strict=True):
-            chances = softmax(one / temperature, axis=1)  # (words that were read, tags)
+            chances = at_temperature(one, temperature)  # (words that were read, tags)
             tags = [self.labels[tag] for tag in chances.argmax(axis=1)]
             probabilities: list[float] = chances.max(axis=1).tolist()
             entities = _entities(text, words, tags, probabilities) if self.entities else []
@@ -158,9 +153,8 @@ class Tagging(Task[Sentences]):
     ) -> dict[str, Any]:
         found = super().report(scores, rows, temperature)
         if self.entities:
-            for name in ("precision", "recall", "macro_f1"):
-                found[name] = found["intervals"].get(name, {"value": 0.0})["value"]
-            found["classes"] = entity_table(self._counts(scores, rows))
+            kinds, counts = self._counts(scores, rows)
+            found["classes"] = class_table(kinds, *counts.sum(axis=1))
         return found
 
     def row_scores(self, scores: TagScores, rows: Sentences) -> dict[str, RowScores]:
@@ -170,15 +164,13 @@ class Tagging(Task[Sentences]):
         ]
         found = {"accuracy": ratio_scores(correct, [len(tags) for tags in rows.tags])}
         if self.entities:
-            counts = self._counts(scores, rows)
-            hits, given, wanted = (
-                one.sum(axis=1) for one in (counts.correct, counts.predicted, counts.true)
-            )
+            kinds, counts = self._counts(scores, rows)
+            hits, given, wanted = counts.sum(axis=2)
             found["f1"] = f1_scores(hits, given, wanted)
             found["precision"] = ratio_scores(hits, given)
             found["recall"] = ratio_scores(hits, wanted)
-            if counts.kinds:
-                found["macro_f1"] = f1_scores(counts.correct, counts.predicted, counts.true)
+            if kinds:
+                found["macro_f1"] = f1_scores(*counts)
         return found
 
     def trivial(self, train: Sentences, rows: Sentences) -> tuple[str, TagScores]:
@@ -191,11 +183,12 @@ class Tagging(Task[Sentences]):
             scores[self.labels.index("O") if "O" in self.labels else 0] = 0.0
         return words, [np.tile(scores, (len(one), 1)) for one in rows.words]
 
-    def validation_arrays(self, scores: TagScores, rows: Sentences) -> dict[str, NDArray[Any]]:
+    def mean_loss(self, scores: TagScores, rows: Sentences, temperature: float) -> float:
         tags = [tags[: len(one)] for one, tags in zip(scores, rows.tags, strict=True)]
-        return {"logits": np.concatenate(scores), "labels": np.concatenate(tags).astype(np.int64)}
+        probabilities = at_temperature(np.concatenate(scores), temperature)
+        return log_loss(probabilities, np.concatenate(tags).astype(np.int64))
 
-    def _counts(self, scores: TagScores, rows: Sentences) -> EntityCounts:
+    def _counts(self, scores: TagScores, rows: Sentences) -> tuple[list[str], NDArray[np.int64]]:
         """Count entities; none is predicted in words that were not read."""
         true = [[self.labels[tag] for tag in tags] for tags in rows.tags]
         predicted = []

@@ -1,23 +1,21 @@
 """The base class of tasks: how labelled rows become examples, a loss, metrics and predictions.
 
-A task is five methods (`encode`, `head`, `loss`, `decode`, `metrics`) and small methods about its
-rows, most of which have a default. Every network is called as
+A task is five methods (`encode`, `head`, `loss`, `decode`, `row_scores`) and small methods about
+its rows, most of which have a default. Every network is called as
 `model(tokens, segments, token_types)`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, ClassVar, Generic, TypeVar
 
-from numpy.typing import NDArray
 from torch import Tensor
 
 from headstart.config import Pooling
 from headstart.data.dataset import Part, Splits, short_label
-from headstart.data.read import read_dataset, read_labelled
+from headstart.data.splits import read_dataset
 from headstart.errors import HeadstartError
-from headstart.evaluation.calibration import at_temperature, fit_temperature, log_loss
 from headstart.evaluation.metrics import RowScores
 from headstart.model.config import HeadConfig
 from headstart.model.presets import Preset
@@ -25,7 +23,7 @@ from headstart.tasks.examples import Examples, LabelledBatch, Output, TextEncodi
 
 MAX_CELLS = 20_000_000  # rows × classes for which a macro average has an interval
 Rows = TypeVar("Rows", bound=Part)  # labelled rows: training, validation or test
-Prediction = dict[str, Any]  # plain values: JSON, CSV, Parquet, HTTP and the page use them
+Prediction = dict[str, Any]  # plain values: JSON, CSV, HTTP and the page use them
 
 
 class Task(ABC, Generic[Rows]):
@@ -36,40 +34,35 @@ class Task(ABC, Generic[Rows]):
     name : str
         The value of `--task`.
     input_names : tuple of str
-        What one prediction needs: one text, or two (`texts_per_row`).
+        What one prediction needs: one text, or two.
     prediction_fields : tuple of str
         The keys of a prediction.
     file_suffixes : tuple of str
         The formats in which predictions are written.
-    row_name, class_row_name : str
-        The unit of the rows, and of the table of classes, in messages.
+    row_name : str
+        The unit of the rows, in messages.
     supports_windows : bool
         Whether long texts can be read in windows.
     whole_texts : bool
         Whether a target belongs to a whole text and not to its tokens.
-    has_temperature : bool
-        Whether a temperature is fitted to the logits of validation rows.
     metric_names : tuple of str
-        The names of `metrics`, without "loss".
+        The names of `metrics` that curves show, without "loss".
     metric : str
-        The main one of them; higher is better.
+        The main one, by default the first of them; higher is better.
     """
 
     name: ClassVar[str]
     input_names: ClassVar[tuple[str, ...]] = ("text",)
-    texts_per_row: ClassVar[int] = 1
     prediction_fields: ClassVar[tuple[str, ...]]
     file_suffixes: ClassVar[tuple[str, ...]]
     row_name: ClassVar[str] = "rows"
-    class_row_name: ClassVar[str] = "rows"
     supports_windows: ClassVar[bool] = True
     whole_texts: ClassVar[bool] = False
-    has_temperature: ClassVar[bool] = False
     metric_names: ClassVar[tuple[str, ...]]
-    metric: str
 
     def __init__(self, labels: Sequence[str]) -> None:
         self.labels = tuple(labels)
+        self.metric = self.metric_names[0]
         self._numbers = {label: number for number, label in enumerate(labels)}
 
     @abstractmethod
@@ -91,10 +84,9 @@ class Task(ABC, Generic[Rows]):
     def decode(self, outputs: Sequence[Output], examples: Examples) -> Any:
         """Turn the network's outputs into scores: one per row, of any number of windows."""
 
+    @abstractmethod
     def mean_loss(self, scores: Any, rows: Rows, temperature: float) -> float:
         """Compute the mean loss at a temperature, over what was read."""
-        arrays = self.validation_arrays(scores, rows)
-        return log_loss(at_temperature(arrays["logits"], temperature), arrays["labels"])
 
     @abstractmethod
     def row_scores(self, scores: Any, rows: Rows) -> dict[str, RowScores]:
@@ -102,19 +94,13 @@ class Task(ABC, Generic[Rows]):
 
     def metrics(self, scores: Any, rows: Rows, *, temperature: float = 1.0) -> dict[str, float]:
         """Compute named numbers; "loss" (lower is better) and `metric` are among them."""
-        found = self.row_scores(scores, rows)
-        values = {name: one.value for name, one in found.items() if name in self.metric_names}
+        values = {name: one.value for name, one in self.row_scores(scores, rows).items()}
         return {"loss": self.mean_loss(scores, rows, temperature), **values}
 
     @classmethod
     def read(cls, sources: Sequence[str], **how: Any) -> "Splits[Rows]":
-        """Read labelled files; `how` is what `data.read.read_dataset` takes."""
+        """Read labelled files; `how` is what `data.splits.read_dataset` takes."""
         return read_dataset(sources, task=cls.name, **how)
-
-    def read_all(self, source: str, **how: Any) -> Rows:
-        """Read every row of one file, with this task's labels only."""
-        rows: Rows = read_labelled(source, self.labels, task=self.name, **how)
-        return self.match_labels(rows, source)
 
     @classmethod
     def from_rows(cls, train: Rows) -> "Task[Rows]":
@@ -143,10 +129,6 @@ class Task(ABC, Generic[Rows]):
         """List all text of the rows, to train a tokenizer on; two texts of a row are separate."""
         rows_of_texts = ([one] if isinstance(one, str) else one for one in rows.keys)
         return [text for texts in rows_of_texts for text in texts]
-
-    def pick(self, rows: Rows, numbers: Sequence[int]) -> Rows:
-        """Select rows by position, in this order."""
-        return rows.pick(numbers)
 
     @abstractmethod
     def unlabelled(self, inputs: Sequence[Any]) -> Rows:
@@ -177,16 +159,10 @@ class Task(ABC, Generic[Rows]):
         """Say what is suspicious about the predictions for these rows."""
         return []
 
-    def fit_temperature(self, validation: Mapping[str, NDArray[Any]]) -> float:
-        """Fit the temperature of the probabilities to what `validation_arrays` returned."""
-        if not self.has_temperature:
-            return 1.0
-        return fit_temperature(validation["logits"], validation["labels"])
+    def fit_temperature(self, scores: Any, rows: Rows) -> float:
+        """Fit the temperature of the probabilities to validation rows; 1 where there is none."""
+        return 1.0
 
     @abstractmethod
     def trivial(self, train: Rows, rows: Rows) -> tuple[str, Any]:
         """Predict without reading the texts: a description, and scores for `rows`."""
-
-    @abstractmethod
-    def validation_arrays(self, scores: Any, rows: Rows) -> dict[str, NDArray[Any]]:
-        """Convert validation scores and labels to the arrays that a run saves."""

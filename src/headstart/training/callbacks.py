@@ -1,9 +1,10 @@
-"""Callbacks: how a training reports its progress to a terminal, a file, a tracker or a study."""
+"""Callbacks: how a training reports its progress to a terminal, a file or a study."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,14 +87,15 @@ class MetricsFile(Callback):
 
     def on_start(self, run: NetworkRun, step: int) -> None:
         """Remove the lines of steps that the checkpoint does not have."""
-        if not step:
-            self.path.unlink(missing_ok=True)
-            return
         lines = read_metrics(self.path) if self.path.is_file() else []
         known = [line for line in lines if line["step"] <= step]
-        steps = [line["step"] for line in known if "held_out" not in line]
-        if steps != list(range(1, step + 1)):
-            raise _damaged(self.path)
+        if [line["step"] for line in known if "held_out" not in line] != list(range(1, step + 1)):
+            raise HeadstartError(
+                f"{METRICS_FILE} is damaged: it does not hold every step of the run",
+                where=self.path,
+                fix="restore it from a copy, or start the run again in another folder",
+                code="damaged",
+            )
         write_text(self.path, "".join(json.dumps(line) + "\n" for line in known))
 
     def on_step(self, state: TrainState) -> None:
@@ -110,93 +112,34 @@ class MetricsFile(Callback):
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """Read a `metrics.jsonl`; its last line may have been cut short by a kill."""
+    """Read the lines of a `metrics.jsonl` that are whole: a kill may have cut one short."""
     lines: list[dict[str, Any]] = []
-    written = path.read_bytes().splitlines()
-    for number, text in enumerate(written, start=1):
-        try:
+    for text in path.read_bytes().splitlines():
+        with suppress(ValueError, RecursionError, KeyError, TypeError):
             line = json.loads(text)
-            if not all(isinstance(line[name], int | float) for name in NUMBERS):
-                raise TypeError
-            dict(line.get("held_out", {}))
-        except (ValueError, RecursionError, KeyError, TypeError):
-            if number < len(written):
-                raise _damaged(f"{path}, line {number}") from None
-        else:
-            lines.append(line)
+            numbers = all(isinstance(line[name], int | float) for name in NUMBERS)
+            if numbers and isinstance(line.get("held_out", {}), dict):
+                lines.append(line)
     return lines
-
-
-def _damaged(where: object) -> HeadstartError:
-    return HeadstartError(
-        f"{METRICS_FILE} is damaged: it does not hold every step of the run",
-        where=where,
-        fix="restore it from a copy, or start the run again in another folder",
-        code="damaged",
-    )
 
 
 def loss_curve(
     lines: Sequence[dict[str, Any]], *, points: int = 100
 ) -> list[dict[str, float | None]]:
     """Thin out the metrics of a pretraining: about `points` steps, and every evaluation."""
-    evaluations = {line["step"]: line["held_out"] for line in lines if "held_out" in line}
-    steps = [line for line in lines if "held_out" not in line]
-    every = max(1, len(steps) // points)
+    evaluated = {line["step"] for line in lines if "held_out" in line}
+    every = max(1, (len(lines) - len(evaluated)) // points)
     curve: list[dict[str, float | None]] = []
-    for line in steps:
-        found = evaluations.get(line["step"])
-        if found is None and line["step"] % every:
-            continue
-        held_out = found or {}
-        curve.append(
-            {
-                **{name: line[name] for name in ("step", "tokens", "seconds")},
-                "train_loss": line["loss"],
-                "held_out_loss": held_out.get("loss"),
-                "perplexity": held_out.get("perplexity"),
-                "bits_per_byte": held_out.get("bits_per_byte"),
-            }
-        )
+    for line in lines:
+        held_out = line.get("held_out", {})
+        if held_out or (line["step"] not in evaluated and line["step"] % every == 0):
+            curve.append(
+                {
+                    **{name: line[name] for name in ("step", "tokens", "seconds")},
+                    "train_loss": line["loss"],
+                    "held_out_loss": held_out.get("loss"),
+                    "perplexity": held_out.get("perplexity"),
+                    "bits_per_byte": held_out.get("bits_per_byte"),
+                }
+            )
     return curve
-
-
-class TensorBoard(Callback):
-    """Write losses and metrics into the folder `tensorboard` of the run."""
-
-    def __init__(self) -> None:
-        # Now, and not at the first step: a missing package is reported before any work.
-        try:
-            from torch.utils.tensorboard import SummaryWriter
-        except ImportError:
-            raise HeadstartError(
-                "TensorBoard is not installed",
-                fix="pip install 'headstart[tensorboard]'",
-                code="missing-package",
-            ) from None
-        self._writer_class: Any = SummaryWriter
-        self._writer: Any = None
-
-    def on_start(self, run: NetworkRun, step: int) -> None:
-        purge = step + 1 if step else None
-        self._writer = self._writer_class(str(run.folder / "tensorboard"), purge_step=purge)
-
-    def on_step(self, state: TrainState) -> None:
-        self._writer.add_scalar("loss", state.loss, state.step)
-
-    def on_evaluation(self, state: TrainState) -> None:
-        for name, value in state.metrics.items():
-            self._writer.add_scalar(f"held_out/{name}", value, state.step)
-        self._writer.flush()  # the last step is evaluated, so nothing is left
-
-
-TRACKERS: dict[str, type[Callback]] = {"tensorboard": TensorBoard}
-
-
-def find_trackers(names: Sequence[str]) -> list[Callback]:
-    """Make a callback for each named tracker."""
-    if unknown := [name for name in names if name not in TRACKERS]:
-        raise HeadstartError(
-            f"unknown tracker {unknown[0]!r}", fix=f"choose one of {', '.join(TRACKERS)}"
-        )
-    return [TRACKERS[name]() for name in dict.fromkeys(names)]

@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from headstart.config import PretrainConfig
-from headstart.data.batches import TokenSource
+from headstart.data.batches import TokenSource, choose_held_out, store_corpus, text_hash
 from headstart.data.columns import ReadOptions
 from headstart.data.corpus import Corpus, read_corpus, with_progress
-from headstart.data.read import guess_task, read_texts
-from headstart.data.token_store import CorpusSplit, choose_split, store_corpus
+from headstart.data.splits import guess_task, read_texts
 from headstart.data.tokenizers import Tokenizer, hash_of, load_tokenizer, train_tokenizer
 from headstart.errors import HeadstartError
 from headstart.files import cache_folder, write_text
@@ -73,20 +72,21 @@ def prepare_corpus(
     folder = cache_folder() / "stores"
     small = corpus.size is not None and corpus.size < SMALL_CORPUS
     share = config.held_out or (0.1 if small else 0.01)
-    split = choose_split(corpus, share, min_bytes=BYTES_PER_TOKEN * config.length)
+    limit = choose_held_out(corpus, share, min_bytes=BYTES_PER_TOKEN * config.length)
     train, held_out = store_corpus(
         with_progress(corpus, callback.stage("tokenizing")),
         tokenizer,
         folder,
         fingerprint=corpus.fingerprint,
-        split=split,
+        held_out=limit,
     )
     if min(train.tokens, held_out.tokens) <= config.length:
         raise HeadstartError(
             f"the corpus is too small: {train.tokens:,} tokens to train on and "
             f"{held_out.tokens:,} held out, where a row has {config.length}",
             where=corpus.name,
-            fix="give more text, a larger --held-out share or a smaller --length",
+            fix="give more text, more documents (--documents line), a larger --held-out share or a "
+            "smaller --length",
         )
     return PretrainData(
         tokenizer,
@@ -95,18 +95,17 @@ def prepare_corpus(
         sum(len(tokenizer.decode(document.tolist()).encode()) for document in held_out),
         {"corpus": corpus.fingerprint, "tokenizer": tokenizer.fingerprint},
         config.rows,
-        _task_source(config, corpus, tokenizer, split),
+        _task_source(config, corpus, tokenizer, limit),
     )
 
 
 def _task_source(
-    config: PretrainConfig, corpus: Corpus, tokenizer: Tokenizer, split: CorpusSplit
+    config: PretrainConfig, corpus: Corpus, tokenizer: Tokenizer, held_out: int
 ) -> TokenSource | None:
     """The task's training texts, without those that are held out."""
     if not corpus.task_text or corpus.is_task_text:
         return None
-    documents = split.documents(corpus.task_text)
-    kept = [text for text in documents if not split.holds_out(text)]
+    kept = [text for text in corpus.task_text if text_hash(text) >= held_out]
     store, _ = store_corpus(
         kept,
         tokenizer,
@@ -137,14 +136,6 @@ def open_corpus(config: PretrainConfig) -> Corpus:
     if parts.test is not None:
         held_out += task.texts(parts.test)
     return corpus.without(held_out).with_task_text(task.texts(parts.train))
-
-
-def corpus_warnings(config: PretrainConfig, callback: Callback) -> list[str]:
-    """Return what `headstart inspect` would warn of."""
-    from headstart.data.inspect import inspect_data
-
-    stage = callback.stage("inspecting the corpus")
-    return list(inspect_data(None, open_corpus(config), progress=stage).warnings)
 
 
 def find_tokenizer(config: PretrainConfig, corpus: Corpus, callback: Callback) -> Tokenizer:

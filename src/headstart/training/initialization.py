@@ -35,7 +35,6 @@ from headstart.model.attention import SelfAttention
 from headstart.model.checkpoint import CONFIG
 from headstart.model.config import (
     ClassificationConfig,
-    LanguageModelingConfig,
     MaskedNextSentenceConfig,
 )
 from headstart.model.heads import ClassificationHead, Transform
@@ -69,11 +68,13 @@ def initial_model(config: PretrainConfig, data: PretrainData, callback: Callback
         head = OBJECTIVES[config.objective].head(chosen)
         model = build_model(chosen.base, head, seed=config.seed)
         if config.embedding_init == "cooccurrence":
-            width, seed = chosen.base.width, config.seed
-            vectors = cooccurrence_vectors(
-                data, width=width, power=0.5, seed=seed, callback=callback
+            width = chosen.base.width
+            initialize_embedding(
+                model,
+                cooccurrence_vectors(
+                    data, width=width, power=0.5, seed=config.seed, callback=callback
+                ),
             )
-            initialize_embedding(model, vectors)
     return model.to(torch.device(config.device or "cpu"))
 
 
@@ -152,13 +153,10 @@ def _continued_model(config: PretrainConfig) -> Model:
             fix=f"use --objective {base_objective(str(config.base))}, or another base",
         )
     check_length(config.length, run.model)
-    model = run.model
-    usual = objective.head(preset_of(model.base.config))
-    own = model.head_config
-    predicts_tokens = isinstance(own, LanguageModelingConfig) and type(own) is type(usual)
-    if predicts_tokens or own == usual:
-        return model.train()
-    return Model(model.base, new_head(model.base, usual, seed=config.seed)).train()
+    usual = objective.head(preset_of(base))
+    if type(run.model.head_config) is type(usual):
+        return run.model.train()
+    return Model(run.model.base, new_head(run.model.base, usual, seed=config.seed)).train()
 
 
 def base_objective(base: str) -> str:
@@ -189,10 +187,13 @@ def start_model(config: FinetuneConfig, task: Task[Any], texts: Sequence[str]) -
     """Build the model of a fine-tuning: the base, or a new network, with a head for the task."""
     length = PRETRAINING_LENGTH
     if config.base is None:
-        tokenizer = _new_tokenizer(config, texts)
-        sizes = {**config.sizes(), "vocab_size": tokenizer.vocab_size}
-        chosen = preset(config.preset, objective=config.objective, **sizes)
-        headless = build_model(chosen.base, seed=config.seed)
+        chosen = preset(config.preset, objective=config.objective, **config.sizes())
+        if config.tokenizer:
+            tokenizer = load_tokenizer(Path(config.tokenizer))
+        else:
+            tokenizer = train_tokenizer(texts, vocab_size=chosen.base.vocab_size)
+        base = replace(chosen.base, vocab_size=tokenizer.vocab_size)
+        headless = build_model(base, seed=config.seed)
     else:
         run = _open_base(config.base, _weights_version(config.base))
         tokenizer, headless = run.tokenizer, deepcopy(run.model)
@@ -202,12 +203,10 @@ def start_model(config: FinetuneConfig, task: Task[Any], texts: Sequence[str]) -
             headless = build_model(headless.base.config, seed=config.seed)
     head = task.head(chosen, config.pooling)
     if config.head == "stock":
-        head = stock_head(head, chosen.base, chosen_pooling=bool(config.pooling))
-        used = getattr(head, "pooling", None)
-        if config.pooling not in (None, used):
+        head = stock_head(head, chosen.base)
+        if config.pooling not in (None, getattr(head, "pooling", None)):
             raise HeadstartError(
-                f"--pooling {config.pooling} cannot be used: this base's stock head pools with "
-                f"{used}",
+                f"this base's stock head cannot pool with {config.pooling}",
                 fix="leave --pooling out, or leave --head stock out",
                 code="config",
             )
@@ -228,9 +227,8 @@ def _open_base(base: str, version: tuple[int, ...]) -> NetworkRun:
 
 def _weights_version(base: str) -> tuple[int, ...]:
     """Return what changes with the files of a base: their times and sizes."""
-    folder = Path(hf_name(base) or base)
-    files = [one.stat() for one in sorted(folder.glob("*")) if one.is_file()]
-    return tuple(number for one in files for number in (one.st_mtime_ns, one.st_size))
+    files = [path.stat() for path in sorted(Path(hf_name(base) or base).glob("*"))]
+    return tuple(one.st_mtime_ns + one.st_size for one in files)
 
 
 def read_splits(config: FinetuneConfig, callback: Callback) -> Splits[Any]:
@@ -254,22 +252,15 @@ def text_encoding(config: FinetuneConfig, task: Task[Any], start: StartModel) ->
     return TextEncoding(start.tokenizer, length, long)
 
 
-def _new_tokenizer(config: FinetuneConfig, texts: Sequence[str]) -> Tokenizer:
-    if config.tokenizer:
-        return load_tokenizer(Path(config.tokenizer))
-    chosen = preset(config.preset, objective=config.objective, **config.sizes())
-    return train_tokenizer(texts, vocab_size=chosen.base.vocab_size)
-
-
 def reading_length(base: NetworkRun) -> int:
     """Return the length of the rows that a base was pretrained, or fine-tuned, on."""
-    config, trained_here = base.model.base.config, is_run(base.folder)
-    if config.transformers is not None and not trained_here:
-        return min(config.max_length, MAX_LENGTH)
-    if base.task is not None:
-        return base.length if base.long == "windows" else PRETRAINING_LENGTH
-    settings = read_settings(base.folder) if trained_here else {}
-    return int(settings.get("length", PRETRAINING_LENGTH))
+    config = base.model.base.config
+    if base.task is not None and base.long == "windows":
+        return base.length
+    if base.task is None and is_run(base.folder):
+        return int(read_settings(base.folder).get("length", PRETRAINING_LENGTH))
+    foreign = config.transformers is not None and not is_run(base.folder)
+    return min(config.max_length, MAX_LENGTH) if foreign else PRETRAINING_LENGTH
 
 
 def embedding_run(
@@ -288,9 +279,8 @@ def embedding_run(
     """
     base, own = run.model.base, run.model.head_config
     if pooling is None:
-        pooling = preset_of(base.config).pooling
-        if isinstance(own, ClassificationConfig):
-            pooling = own.pooling
+        usual = own if isinstance(own, ClassificationConfig) else preset_of(base.config)
+        pooling = usual.pooling
     with torch.random.fork_rng(devices=[]):  # the head's first weights are not used
         head = ClassificationHead(base, ClassificationConfig(classes=2, pooling=pooling))
     head.output = nn.Identity()  # type: ignore[assignment]
@@ -342,10 +332,11 @@ def fit_head(
     head = model.head
     if not isinstance(head, ClassificationHead):
         return
-    if len(examples) > MAX_EXAMPLES:
-        rows = _sample(np.asarray(examples.targets))
-        examples, weights = examples.picked(rows), weights[rows]
     targets = np.asarray(examples.targets)
+    if len(examples) > MAX_EXAMPLES:  # always the same, with at least one of every class
+        drawn = np.random.default_rng(0).choice(len(examples), MAX_EXAMPLES, replace=False)
+        rows = np.union1d(drawn, np.unique(targets, return_index=True, axis=0)[1])
+        examples, weights, targets = examples.picked(rows), weights[rows], targets[rows]
     if len(np.unique(targets)) < 2:
         return
     features = probe_features(model, examples, progress)
@@ -400,14 +391,6 @@ def _fit(
     # Too few rows to select on take the middle value.
     best = select_C(folds, values)[0] if folds else values[len(values) // 2]
     return fit_regression(features, targets, best, weights=weights)
-
-
-def _sample(targets: NDArray[Any]) -> NDArray[np.int64]:
-    """Draw `MAX_EXAMPLES` examples, always the same, with at least one of every class."""
-    drawn = np.random.default_rng(0).choice(len(targets), MAX_EXAMPLES, replace=False)
-    if targets.ndim > 1:
-        return np.sort(drawn)
-    return np.union1d(drawn, np.unique(targets, return_index=True)[1])
 
 
 def _for_every_class(fitted: Any, classes: int) -> tuple[Floats, Floats]:

@@ -6,28 +6,45 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from headstart.config import PretrainConfig
 from headstart.data.corpus import Corpus
+from headstart.data.inspect import inspect_data
 from headstart.data.tokenizers import load_tokenizer
-from headstart.lock import locked
+from headstart.errors import HeadstartError
+from headstart.files import locked
 from headstart.model.checkpoint import save_model
+from headstart.model.model import Model
+from headstart.model.sampled_softmax import SoftmaxSampler
+from headstart.model_card import CardScore, write_card
+from headstart.objectives import OBJECTIVES
 from headstart.run import SUMMARY, NetworkRun, write_summary
-from headstart.training.batches import CorpusBatches
 from headstart.training.callbacks import Callback, Callbacks, MetricsFile
-from headstart.training.corpus import corpus_warnings, prepare_corpus
+from headstart.training.corpus import PretrainData, open_corpus, prepare_corpus
 from headstart.training.initialization import initial_model
-from headstart.training.processes import find_processes
+from headstart.training.processes import Processes
 from headstart.training.run_files import (
     base_fingerprint,
     check_identity,
-    plan_pretraining,
     read_plan,
     start_config,
-    write_pretraining_card,
     write_start,
 )
-from headstart.training.trainer import Trainer
+from headstart.training.trainer import MicroBatch, Trainer
+
+NUM_FREQUENT = NUM_SAMPLED = 512  # of the sampled softmax
+LARGE_VOCABULARY = 4 * (NUM_FREQUENT + NUM_SAMPLED)
+HELD_OUT_ROWS = 64  # enough for a stable loss, few enough to take a second
+DEFAULT_MINUTES = 10.0
+TIMED_STEPS = 4
+EVALUATION_SHARE = 0.03  # of the minutes, at most
+LIMITS = (
+    "It can only repeat what its corpus says, including its errors.",
+    "The held-out documents come from the same corpus: other texts are harder to predict.",
+)
 
 
 def pretrain(
@@ -55,7 +72,7 @@ def pretrain(
     -------
     The run, with its `plan` and `summary`.
     """
-    processes = find_processes()
+    processes = Processes()
     callback = Callbacks([MetricsFile(folder), *callbacks] if processes.first else [])
     with ExitStack() as stack:
         if processes.first and not dry_run:
@@ -71,11 +88,12 @@ def pretrain(
         identity = data.identity | base
         if resume:
             check_identity(identity, folder)
-        if resume and (folder / SUMMARY).is_file():
-            return replace(NetworkRun.open(folder), plan=read_plan(folder))
-        warn = processes.first and not resume and corpus is None
-        for warning in corpus_warnings(config, callback) if warn else []:
-            callback.on_warning(warning)
+            if (folder / SUMMARY).is_file():
+                return replace(NetworkRun.open(folder), plan=read_plan(folder))
+        elif processes.first and corpus is None:
+            stage = callback.stage("inspecting the corpus")
+            for warning in inspect_data(None, open_corpus(config), progress=stage).warnings:
+                callback.on_warning(warning)
         batches = CorpusBatches(config, data, processes.count)
         model = processes.in_turn(lambda: initial_model(config, data, callback))
         processes.copy_weights(model)
@@ -97,19 +115,19 @@ def pretrain(
             save_best=lambda: save_model(model, folder),
             processes=processes,
         )
-        plan = read_plan(folder) if resume else plan_pretraining(config, data, trainer)
-        plan = processes.agree(plan)
+        plan = processes.agree(read_plan(folder) if resume else make_plan(config, data, trainer))
+        run = replace(run, plan=plan)
         if dry_run:
-            return replace(run, plan=plan)
+            return run
         if processes.first and not resume:
             data.tokenizer.save(folder)
             write_start(folder, config, identity, plan)
         assert trainer.checkpoints is not None
         step = trainer.checkpoints.last_step() if resume else 0
-        callback.on_start(replace(run, plan=plan), step)
+        callback.on_start(run, step)
         state = trainer.fit(plan["steps"], evaluate_every=plan["evaluate_every"], resume=bool(step))
         if not processes.first:
-            return replace(run, plan=plan)
+            return run
         hidden = ("step", "train_loss", "seconds", "total_seconds")
         summary = {
             "run": str(folder),
@@ -123,7 +141,148 @@ def pretrain(
             "unigram_perplexity": math.exp(batches.unigram_loss()),
             "parameters": plan["parameters"],
         }
-        write_pretraining_card(folder, config, summary, identity)
+        _write_card(folder, config, summary, identity)
         write_summary(summary, folder)  # with it, the run is finished
         shutil.rmtree(folder / "checkpoints", ignore_errors=True)
         return replace(NetworkRun.open(folder), plan=plan)
+
+
+class CorpusBatches:
+    """The micro-batches of every step of a pretraining, and its held-out loss.
+
+    Parameters
+    ----------
+    processes : how many share each step; there is a micro-batch for each of them.
+
+    Attributes
+    ----------
+    sampler : SoftmaxSampler or None
+        Draws the classes of a sampled softmax; a small vocabulary is scored in full.
+    """
+
+    def __init__(self, config: PretrainConfig, data: PretrainData, processes: int = 1) -> None:
+        if config.rows < processes:
+            raise HeadstartError(
+                f"a step has {config.rows} rows, too few for {processes} processes",
+                fix=f"use fewer processes, or --batch-tokens {processes * config.length} or more",
+            )
+        self.config, self.data = config, data
+        most = max(1, config.micro_batch_tokens // config.length)
+        self.micro_rows = min(most, config.rows // processes)
+        self.objective = OBJECTIVES[config.objective](mask_share=config.mask_share)
+        vocab_size = data.tokenizer.vocab_size
+        large = config.softmax == "auto" and vocab_size > LARGE_VOCABULARY
+        self.sampler = None
+        if config.softmax == "sampled" or large:
+            self.sampler = SoftmaxSampler(
+                data.train.store.counts(vocab_size),
+                num_frequent=NUM_FREQUENT,
+                num_sampled=NUM_SAMPLED,
+                seed=config.seed,
+            )
+
+    def micro_batches(self, model: Model, step: int, steps: int) -> list[MicroBatch]:
+        """Return the batch of a step, split where it would not fit into memory."""
+        config, device = self.config, next(model.parameters()).device
+        source, number = self.data.source(step, steps)
+        batch = self.objective.batch(source, config.rows, (config.seed, number)).to(device)
+        if self.sampler is not None:
+            batch = replace(batch, sampled=self.sampler.draw(batch.targets.cpu(), step).to(device))
+        return [self._micro_batch(model, part) for part in batch.split(self.micro_rows)]
+
+    def _micro_batch(self, model: Model, part: Any) -> MicroBatch:
+        return MicroBatch(
+            lambda: self.objective.loss(model, part).total, part.targets.numel(), part.real_tokens
+        )
+
+    def _held_out(self) -> list[Any]:
+        """Return the held-out batches: always the same rows with the same tokens hidden."""
+        source, rows = self.data.held_out, self.data.rows
+        count = max(1, min(HELD_OUT_ROWS, source.num_rows(extra=1)) // rows)
+        return [self.objective.batch(source, rows, (0, number)) for number in range(count)]
+
+    def evaluate(self, model: Model) -> dict[str, float]:
+        """Return the objective's metrics of held-out documents, with the full softmax."""
+        device = next(model.parameters()).device
+        losses = [self.objective.loss(model, batch.to(device)) for batch in self._held_out()]
+        found = self.objective.metrics(losses)
+        if self.objective.attention == "causal":  # the probability of the whole text
+            store = self.data.held_out.store
+            bytes_per_token = self.data.held_out_bytes / (store.tokens + len(store))  # with ends
+            found["bits_per_byte"] = found["loss"] / math.log(2) / bytes_per_token
+        return found
+
+    def unigram_loss(self) -> float:
+        """Return the loss of token frequencies alone, on the targets of `evaluate`."""
+        data = self.data
+        counts = 1.0 + data.train.store.counts(data.tokenizer.vocab_size)  # none is impossible
+        if data.tokenizer.end_id is not None:
+            counts[data.tokenizer.end_id] += len(data.train.store)
+        log_probabilities = np.log(counts / counts.sum())
+        targets = np.concatenate([batch.targets.numpy() for batch in self._held_out()])
+        return -float(log_probabilities[targets].mean())
+
+
+def make_plan(config: PretrainConfig, data: PretrainData, trainer: Trainer) -> dict[str, Any]:
+    """Turn minutes, epochs or tokens into steps, by timing the first ones."""
+    step_seconds = trainer.time_steps(range(TIMED_STEPS)) / TIMED_STEPS
+    evaluation_seconds = trainer.time_evaluation()
+    step_tokens, corpus_tokens = config.rows * config.length, data.train.tokens
+    evaluations = config.evaluations
+    if config.steps:
+        steps = config.steps
+    elif config.tokens:
+        steps = -(-config.tokens // step_tokens)
+    elif config.epochs:
+        steps = round(config.epochs * corpus_tokens / step_tokens)
+    else:
+        budget = 60 * (config.minutes or DEFAULT_MINUTES)
+        evaluations = min(evaluations, int(EVALUATION_SHARE * budget / evaluation_seconds))
+        steps = int((budget - max(1, evaluations) * evaluation_seconds) / step_seconds)
+    steps, evaluations = max(1, steps), max(1, evaluations)
+    return {
+        "steps": steps,
+        "evaluate_every": -(-steps // evaluations),
+        "tokens": steps * step_tokens,
+        "epochs": steps * step_tokens / corpus_tokens,
+        "corpus_tokens": corpus_tokens,
+        "parameters": sum(one.numel() for one in trainer.model.parameters()),
+        "seconds": steps * step_seconds + evaluations * evaluation_seconds,
+        "threads": config.threads,
+        "precision": config.precision,
+    }
+
+
+def _write_card(
+    folder: Path, config: PretrainConfig, summary: dict[str, Any], identity: dict[str, str]
+) -> None:
+    """Describe what a base was trained on, how, and how good it is."""
+    causal = config.objective == "causal"
+    use = "continue a text (`headstart generate`)" if causal else "fill gaps (`headstart fill`)"
+    on = f"held-out documents, at step {summary['best_step']:,}, whose weights are saved"
+    measured = summary["held_out"] | {
+        "perplexity of a unigram model": summary["unigram_perplexity"]
+    }
+    write_card(
+        folder,
+        title="A base pretrained with Headstart",
+        facts={
+            "start": f"{config.preset}, embedding: {config.embedding_init}"
+            if config.base is None
+            else Path(config.base).name,
+            "corpus": ", ".join(Path(source).name for source in config.corpus),
+            "objective": config.objective,
+            "parameters": f"{summary['parameters']:,}",
+            "training": f"{summary['tokens']:,} tokens in {summary['steps']:,} steps",
+            "learning rate": f"{config.learning_rate:g}",
+            "seed": config.seed,
+        },
+        scores=[
+            CardScore(name.replace("_", " "), f"{value:,.3f}", on)
+            for name, value in measured.items()
+        ],
+        fingerprints=identity,
+        use=f"It can {use} and be fine-tuned (`headstart finetune --base`). Every setting is in "
+        "`config.toml`.",
+        limits=LIMITS,
+    )

@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -30,10 +30,20 @@ RESUME = "resume from the last checkpoint with --resume, with any number of proc
 
 
 class Processes:
-    """The processes of a training. This class is one process alone; `ProcessGroup` is several."""
+    """The processes of a training; one that no launcher has started is alone.
 
-    rank = 0
-    count = 1
+    Parameters
+    ----------
+    environment : the variables of torchrun's launcher, if it has started this process.
+    """
+
+    def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
+        launched = environment if "LOCAL_RANK" in environment else {}
+        self.rank, self.count = int(launched.get("RANK", 0)), int(launched.get("WORLD_SIZE", 1))
+        self._local_rank = int(launched.get("LOCAL_RANK", 0))
+        self._local_count = int(launched.get("LOCAL_WORLD_SIZE", 1))
+        self._stop_requested = self._stop_agreed = False
+        self._patient: Any = None  # a second group, for what has no time limit
 
     @property
     def first(self) -> bool:
@@ -43,44 +53,9 @@ class Processes:
     @contextmanager
     def connected(self, device: str, threads: int) -> Iterator[None]:
         """Connect the processes, and divide a machine's threads among those that it runs."""
-        yield
-
-    def in_turn(self, prepare: Callable[[], T]) -> T:
-        """Call it in one process of each machine first: the others find its files in the cache."""
-        return prepare()
-
-    def agree(self, value: T) -> T:
-        """Return the value that process 0 has."""
-        return value
-
-    def copy_weights(self, model: nn.Module) -> None:
-        """Give every process the weights of process 0."""
-
-    def share(self, parts: Sequence[T]) -> Sequence[T]:
-        """Return those parts of a step that this process computes."""
-        return parts
-
-    def sum_gradients(self, parameters: Iterable[nn.Parameter], loss: float) -> float:
-        """Replace each gradient by the sum over all processes; returns the sum of the losses."""
-        return loss
-
-    def agree_to_stop(self, requested: bool) -> bool:
-        """Return whether all stop after this step, because one was asked to."""
-        return requested
-
-
-class ProcessGroup(Processes):
-    """Several processes that a launcher has started, as its environment variables say."""
-
-    def __init__(self) -> None:
-        self.rank, self.count = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-        self._local_rank = int(os.environ["LOCAL_RANK"])
-        self._local_count = int(os.environ["LOCAL_WORLD_SIZE"])
-        self._stop_requested = self._stop_agreed = False
-        self._patient: Any = None  # a second group, for what has no time limit
-
-    @contextmanager
-    def connected(self, device: str, threads: int) -> Iterator[None]:
+        if self.count == 1:
+            yield
+            return
         torch.set_num_threads(max(1, threads // self._local_count))
         on_gpu = torch.device(device).type == "cuda"
         if on_gpu:
@@ -96,6 +71,9 @@ class ProcessGroup(Processes):
                 dist.destroy_process_group()
 
     def in_turn(self, prepare: Callable[[], T]) -> T:
+        """Call it in one process of each machine first: the others find its files in the cache."""
+        if self.count == 1:
+            return prepare()
         # No time limit: that a process has died, the launcher notices.
         for turn in (self._local_rank == 0, self._local_rank > 0):
             if turn:
@@ -105,32 +83,39 @@ class ProcessGroup(Processes):
         return prepared
 
     def agree(self, value: T) -> T:
+        """Return the value that process 0 has."""
         shared = [value]
-        with _lost_process():
-            dist.broadcast_object_list(shared, group=self._patient)
+        if self.count > 1:
+            with _lost_process():
+                dist.broadcast_object_list(shared, group=self._patient)
         return shared[0]
 
     def copy_weights(self, model: nn.Module) -> None:
-        with _lost_process(), torch.no_grad():
-            for tensor in [*model.parameters(), *model.buffers()]:
-                dist.broadcast(tensor, 0)
+        """Give every process the weights of process 0."""
+        if self.count > 1:
+            with _lost_process(), torch.no_grad():
+                for tensor in [*model.parameters(), *model.buffers()]:
+                    dist.broadcast(tensor, 0)
 
     def share(self, parts: Sequence[T]) -> Sequence[T]:
+        """Return those parts of a step that this process computes."""
         return parts[self.rank :: self.count]
 
     def sum_gradients(self, parameters: Iterable[nn.Parameter], loss: float) -> float:
-        used = [parameter for parameter in parameters if parameter.grad is not None]
+        """Replace each gradient by the sum over all processes; returns the sum of the losses."""
+        if self.count == 1:
+            return loss
         dense: list[Tensor] = []
-        for parameter in used:
+        for parameter in parameters:
             gradient: Any = parameter.grad
-            if gradient.is_sparse and gradient.device.type == "cpu":
+            if gradient is not None and gradient.is_sparse and gradient.device.type == "cpu":
                 parameter.grad = gradient.coalesce()
                 with _lost_process():
                     dist.all_reduce(parameter.grad)
-                continue
-            parameter.grad = gradient.to_dense() if gradient.is_sparse else gradient
-            dense.append(parameter.grad)
-        numbers = torch.tensor([loss, float(self._stop_requested)], device=used[0].device)
+            elif gradient is not None:
+                parameter.grad = gradient.to_dense() if gradient.is_sparse else gradient
+                dense.append(parameter.grad)
+        numbers = torch.tensor([loss, float(self._stop_requested)], device=dense[0].device)
         flat = torch.cat([*(gradient.flatten() for gradient in dense), numbers])
         with _lost_process():
             dist.all_reduce(flat)
@@ -142,14 +127,12 @@ class ProcessGroup(Processes):
         return total
 
     def agree_to_stop(self, requested: bool) -> bool:
-        self._stop_requested = requested  # goes with the gradients of the next step
-        return self._stop_agreed
+        """Return whether all stop after this step, because one was asked to.
 
-
-def find_processes() -> Processes:
-    """Return the processes that this one was started with by torchrun's launcher."""
-    several = "LOCAL_RANK" in os.environ and int(os.environ.get("WORLD_SIZE", "1")) > 1
-    return ProcessGroup() if several else Processes()
+        With several processes the request goes with the gradients of the next step.
+        """
+        self._stop_requested = requested
+        return requested if self.count == 1 else self._stop_agreed
 
 
 @contextmanager
@@ -171,7 +154,7 @@ def reported_once() -> Iterator[None]:
     try:
         yield
     except HeadstartError as error:
-        if find_processes().rank or error.code == "lost-process":
+        if Processes().rank or error.code == "lost-process":
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             time.sleep(LAUNCHER_SECONDS)
         raise

@@ -36,8 +36,6 @@ from headstart.training.optimizer import (
 from headstart.training.processes import Processes
 
 CLIP = 1.0  # the largest norm of a step's gradients
-DIVERGED = 3.0  # times the first step's loss …
-DIVERGED_STEPS = 10  # … in so many consecutive steps
 TIMED_SECONDS = 0.1  # of steps that are timed, at least
 
 
@@ -64,8 +62,6 @@ class TrainState:
     steps: int = 0  # of the whole training
     step: int = 0
     loss: float = math.nan
-    first_loss: float = math.nan
-    high_steps: int = 0  # consecutive steps with a loss far above the first one
     tokens: int = 0
     seconds: float = 0.0  # over all sessions
     best: float = math.inf
@@ -73,11 +69,6 @@ class TrainState:
     loss_sum: float = 0.0  # since the last evaluation
     metrics: dict[str, float] = field(default_factory=dict)  # of the last evaluation
     history: list[dict[str, Any]] = field(default_factory=list)  # one row per evaluation
-
-    @property
-    def evaluations(self) -> int:
-        """How many evaluations there were; a fine-tuning has one per epoch."""
-        return len(self.history)
 
     @property
     def best_row(self) -> dict[str, Any]:
@@ -118,26 +109,16 @@ class WeightAverage:
     def update(self, step: int, steps: int) -> None:
         """Include the weights after `step`, if one of the last epochs ends there."""
         number = step // self.epoch_steps + self.count(steps) - -(-steps // self.epoch_steps)
-        if step % self.epoch_steps or number < 1:
-            return
-        for name, weights in self.model.named_parameters():
-            if number == 1:
-                self.mean[name] = weights.clone()
-            else:
-                self.mean[name].lerp_(weights, 1 / number)
+        if step % self.epoch_steps == 0 and number >= 1:
+            for name, weights in self.model.named_parameters():
+                mean = self.mean.setdefault(name, torch.zeros_like(weights))
+                mean.lerp_(weights, 1 / number)
 
-    @contextmanager
-    def applied(self) -> Iterator[None]:
-        """Use the mean as the model's weights inside, if there is one."""
-        parameters = dict(self.model.named_parameters())
-        trained = {name: parameters[name].data for name in self.mean}
-        for name, mean in self.mean.items():
-            parameters[name].data = mean
-        try:
-            yield
-        finally:
-            for name, weights in trained.items():
-                parameters[name].data = weights
+    def swap(self) -> None:
+        """Exchange the model's weights and their mean, if there is one."""
+        for name, parameter in self.model.named_parameters():
+            if name in self.mean:
+                parameter.data, self.mean[name] = self.mean[name], parameter.data
 
 
 class Trainer:
@@ -180,7 +161,7 @@ class Trainer:
         save_best: Callable[[], object] = lambda: None,
         processes: Processes | None = None,
     ) -> None:
-        self.processes = processes or Processes()
+        self.processes = processes or Processes({})  # alone
         self.model, self.batches, self.evaluate = model, batches, evaluate
         self.config, self.state = config, TrainState()
         self.checkpoints = None if folder is None else Checkpoints(folder / "checkpoints")
@@ -216,8 +197,9 @@ class Trainer:
                 self.callback.on_step(state)
                 last = state.step == steps
                 if last or state.step % evaluate_every == 0:
-                    with self.average.applied():
-                        self._evaluate(began, last)
+                    self.average.swap()
+                    self._evaluate(began, last)
+                    self.average.swap()
                 stopping = self.processes.agree_to_stop(stop.is_set())
                 due = time.monotonic() - saved >= self.config.save_seconds
                 if due or last or stopping:
@@ -277,10 +259,9 @@ class Trainer:
         if self.device.type == "cuda":
             torch.cuda.manual_seed(int(seed))
         loss, tokens = self.gradients(step)
-        self._check_loss(loss)
         norm = clip_gradients(self.model.parameters(), CLIP)
-        if not math.isfinite(norm):
-            raise self._diverged(f"the gradient is {norm}")
+        if not math.isfinite(loss + norm):
+            raise self._diverged(f"the loss is {loss}, the norm of its gradient {norm}")
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate(step) * group["scale"]
         self.optimizer.step()
@@ -296,25 +277,12 @@ class Trainer:
         It rises and falls to zero in straight lines, or is constant (the lab's).
         """
         highest, steps = self.config.learning_rate, self.state.steps
-        if isinstance(self.config, FinetuneConfig) and self.config.schedule == "constant":
+        if getattr(self.config, "schedule", "linear") == "constant":
             return highest
         warm = max(1, round(self.config.warmup * steps))
         if step < warm:
             return highest * (step + 1) / warm
         return highest * max(0, steps - step) / max(1, steps - warm)
-
-    def _check_loss(self, loss: float) -> None:
-        """Stop where the loss is not a number, or stays far above the first one."""
-        state = self.state
-        if not math.isfinite(loss):
-            raise self._diverged(f"the loss is {loss}")
-        if math.isnan(state.first_loss):
-            state.first_loss = loss
-        state.high_steps = state.high_steps + 1 if loss > DIVERGED * state.first_loss else 0
-        # One confident mistake in a small batch of fine-tuning is no divergence.
-        pretraining = isinstance(self.config, PretrainConfig)
-        if pretraining and state.high_steps >= DIVERGED_STEPS:
-            raise self._diverged(f"the loss is {loss:.2f}, after {state.first_loss:.2f} at first")
 
     def _metrics(self) -> dict[str, float]:
         self.model.eval()

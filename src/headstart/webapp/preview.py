@@ -6,17 +6,14 @@ python -m headstart.webapp.preview FILE --json
 import json
 import subprocess
 import sys
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from headstart.cli.console import print_json
-from headstart.cli.errors import run_guarded
+from headstart.cli.console import print_json, run_guarded
 from headstart.data.columns import Columns, ReadOptions, choose_columns
-from headstart.data.read import FILE_KINDS, guess_task
-from headstart.data.readers import open_rows, open_table
-from headstart.data.sources import find_source
-from headstart.data.stream import storable
+from headstart.data.readers import FORMATS
+from headstart.data.sources import find_source, storable
+from headstart.data.splits import FILE_KINDS, guess_task
 from headstart.errors import HeadstartError
 
 ROWS, COLUMNS, CHARACTERS = 5, 12, 160  # that are shown
@@ -28,19 +25,14 @@ def preview(path: Path) -> dict[str, Any]:
     """Return the columns of a file, its first rows, and what the reader guesses."""
     task, _ = guess_task([path])
     source = find_source(path, FILE_KINDS.get(task))
-    table = open_table(source)
-    found, options = Columns(), ReadOptions()
+    table = FORMATS[source.kind](source, "utf-8")
+    found = Columns()
     if task not in FILE_KINDS:
         try:
-            found = choose_columns(table.names, table.sample, options)
+            found = choose_columns(table.names, table.sample, ReadOptions())
         except HeadstartError:  # the user has to choose
             found = Columns(table.names[0])
-        options = ReadOptions(text_column=found.text)
-    rows = []
-    for row in islice(open_rows(source, options, pairs=task == "spans", all_columns=True), ROWS):
-        if row.problem is not None and row.problem.code == "encoding":
-            raise row.problem
-        rows.append([_cell(row.columns.get(name)) for name in table.names[:COLUMNS]])
+    rows = [[_cell(row.get(name)) for name in table.names[:COLUMNS]] for row in table.sample[:ROWS]]
     return {
         "tasks": [task] if task in FILE_KINDS else sorted(TABLE_TASKS, key=task.__ne__),
         "columns": [storable(name) for name in table.names],
@@ -69,10 +61,7 @@ def look_at(path: Path) -> dict[str, Any]:
             code="too-large",
         ) from None
     if "error" in found:
-        error = found["error"]
-        raise HeadstartError(
-            error["what"], where=error["where"], fix=error["fix"], code=error["code"]
-        )
+        raise HeadstartError(**found["error"])
     return found
 
 

@@ -1,50 +1,49 @@
-"""What the page asks of the server: studies, uploads, commands and predictions."""
+"""What the page asks of the server: studies, uploads, commands and predictions.
+
+Routes that change a study are coroutines which do not pause between reading and saving it, so that
+two tabs come one after the other.
+"""
 
 import re
+import secrets
 import shutil
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import time
 from typing import Annotated, Any
 from urllib.parse import unquote
 
-from fastapi import APIRouter, Body, Header, Request
+from fastapi import APIRouter, Body, Depends, Header, Request
 from fastapi.responses import FileResponse, Response
 from starlette.concurrency import run_in_threadpool
 
 from headstart.arms import ARMS
 from headstart.config import StudyConfig
-from headstart.data.sources import find_kind
+from headstart.data.sources import TABLES, check_kind
 from headstart.errors import HeadstartError
+from headstart.serve.http import GuardedRoute
 from headstart.webapp.live import live_document
 from headstart.webapp.preview import look_at
-from headstart.webapp.studies import (
-    AppStudy,
-    Studies,
-    check_labelled,
-    check_size,
-    file_name,
-    save_upload,
-)
-from headstart.webapp.trying import Classifiers
+from headstart.webapp.studies import AppStudy, Studies, file_name, save_upload, shown_name
+from headstart.webapp.trying import describe_classifier, predict_texts
 
-FileName = Annotated[str, Header(alias="x-file-name", max_length=4_000)]
-Given = Annotated[dict[str, Any], Body()]
 READING = ("task", "text_column", "second_column", "label_column")
 PLANNING = ("minutes", "seeds", "labels", "arms", "objectives")
 BUDGET = re.compile(r"all|[1-9]\d*|\d+(\.\d+)?%")
 OPTION = re.compile(r"(^|\s)--[a-z]")
 REMARK = re.compile(r" \([^()]*--[a-z][^()]*\)")  # about an option, in brackets
+PREDICTIONS = "predictions.csv"
 KINDS = ("inspect", "plan", "study", "predict")
-# Of predictions, by the kind of the file of texts; others become CSV.
-SUFFIXES = {"jsonl": ".jsonl", "json": ".jsonl", "parquet": ".parquet", "conll": ".conll"}
 
 # What a person at the page can do about an error, by its code; other errors keep their own fix.
 FIXES = {
-    "text-column": "choose the column of the text under “How to read it”",
+    "text-column": "choose the column of the text under “How to read it”; in a file to predict, "
+    "call it as in the data of the study",
     "label-column": "choose the column of the label under “How to read it”",
-    "second-column": "choose both text columns under “How to read it”",
+    "second-column": "choose both text columns under “How to read it”; in a file to predict, call "
+    "them as in the data of the study",
     "column-names": "give the file a first row with a different, plain name for each column",
     "encoding": "save the file as UTF-8 and drop it again",
     "no-labels": "drop text without labels as the second file. With labels it is a CSV, TSV, JSON "
@@ -52,238 +51,201 @@ FIXES = {
     "no-corpus": "add text without labels, or choose arms that are not pretrained",
     "does-not-fit": "give it more minutes, or choose fewer arms",
     "no-classifier": "take the arm that the report names, with another study",
-}
-PREDICTION_FIXES = {
-    **FIXES,
-    "text-column": "call the column of the texts as in the data of the study",
-    "second-column": "call the columns of the texts as in the data of the study",
+    "token": "open the address that the app printed when it was started the last time",
 }
 
 
-def make_routes(studies: Studies, *, most_bytes: int, extra: Sequence[str]) -> APIRouter:
-    """Make the routes below `/api`.
+async def find_studies(request: Request) -> Studies:
+    """Return the studies of the app's folder."""
+    studies: Studies = request.app.state.studies
+    return studies
 
-    Parameters
-    ----------
-    studies : of the app's folder.
-    most_bytes : of an upload, also when it is decompressed.
-    extra : options of every study.
-    """
-    api, classifiers = APIRouter(prefix="/api/studies"), Classifiers()
 
-    async def save(request: Request, path: Path) -> Path:
-        await save_upload(request.stream(), path)
-        await run_in_threadpool(check_size, path, most_bytes)
-        return path
+AllStudies = Annotated[Studies, Depends(find_studies)]
 
-    @asynccontextmanager
-    async def received(request: Request, study: AppStudy, given: str) -> AsyncIterator[Path]:
-        """Receive a file in a temporary folder of a study."""
-        with TemporaryDirectory(prefix=".upload-", dir=study.folder) as place:
-            yield await save(request, Path(place, file_name(unquote(given))))
 
-    def open_study(study_id: str) -> AppStudy:
-        """Find a study whose data and plan can still be changed."""
-        study = studies.find(study_id)
-        if study.started:
-            raise HeadstartError(
-                "this study has been started: its data and its plan stay as they are",
-                fix="drop the files again for another study",
-                code="conflict",
-            )
-        return study
+async def find_study(studies: AllStudies, study_id: str) -> AppStudy:
+    """Return the study that the address names."""
+    return studies.find(study_id)
 
-    @api.get("")
-    def list_studies() -> list[dict[str, Any]]:
-        return [summary(study) for study in studies.all()]
 
-    @api.post("", status_code=201)
-    async def create(request: Request, x_file_name: FileName) -> dict[str, Any]:
-        given = unquote(x_file_name)
-        name = file_name(given)
-        check_labelled(name)
-        folder = studies.new_folder()
-        try:
-            path = await save(request, folder / "files" / name)
-            preview = await run_in_threadpool(look_at, path)
-            return document(studies.add(folder, given, name, preview))
-        except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
+Study = Annotated[AppStudy, Depends(find_study)]
 
-    @api.put("/{study_id}/corpus")
-    async def add_corpus(study_id: str, request: Request, x_file_name: FileName) -> dict[str, Any]:
-        async with received(request, open_study(study_id), x_file_name) as path:
-            with studies.lock:
-                study = open_study(study_id)  # it may have been started during the upload
-                name = path.name
-                if name == study.files["data"]:
-                    name = f"corpus-{name}"
-                if old := study.files.get("corpus"):
-                    (study.files_folder / old).unlink(missing_ok=True)
-                path.replace(study.files_folder / name)
-                study.files["corpus"] = name
-                study.save()
-                study.job("inspect").forget()
-                study.job("plan").forget()
-        return document(study)
 
-    @api.get("/{study_id}")
-    def show(study_id: str) -> dict[str, Any]:
-        return document(studies.find(study_id))
+async def find_open(study: Study) -> AppStudy:
+    """Return a study whose data and plan can still be changed."""
+    if study.job("study").record.is_file():
+        raise HeadstartError(
+            "this study has been started: its data and its plan stay as they are",
+            fix="drop the files again for another study",
+            code="conflict",
+        )
+    return study
 
-    @api.delete("/{study_id}", status_code=204)
-    def delete(study_id: str) -> None:
-        with studies.lock:
-            study = studies.find(study_id)
-            if study.job("study").is_running:
-                raise HeadstartError("this study is running", fix="stop it first", code="conflict")
-            studies.delete(study)
 
-    @api.post("/{study_id}/inspect", status_code=202)
-    def inspect(study_id: str, given: Given) -> dict[str, Any]:
-        with studies.lock:
-            # Another task has other arms.
-            study = change_settings(study_id, given, (*READING, "arms"))
-            study.job("plan").forget()
-            arguments = ["inspect", *_arguments(study, READING), "--drop-overlap"]
-            study.job("inspect").start(arguments, study.files_folder)
-        return document(study)
+OpenStudy = Annotated[AppStudy, Depends(find_open)]
+FileName = Annotated[str, Header(alias="x-file-name", max_length=4_000)]
+Given = Annotated[dict[str, Any], Body()]
+Document = dict[str, Any]
+api = APIRouter(prefix="/api/studies", route_class=GuardedRoute)
 
-    @api.post("/{study_id}/plan", status_code=202)
-    def plan(study_id: str, given: Given) -> dict[str, Any]:
-        with studies.lock:
-            study = change_settings(study_id, given, PLANNING)
-            study.job("plan").start([*compare(study), "--dry-run"], study.files_folder)
-        return document(study)
 
-    def change_settings(study_id: str, given: Given, names: Sequence[str]) -> AppStudy:
-        study = open_study(study_id)
-        study.settings = check_settings(study, given, names)
+@api.get("")
+def list_studies(studies: AllStudies) -> list[Document]:
+    return [summary(study) for study in studies.all()]
+
+
+@api.post("", status_code=201)
+async def create(studies: AllStudies, request: Request, x_file_name: FileName) -> Document:
+    given = unquote(x_file_name)
+    name = file_name(given)
+    if check_kind(Path(name))[0] not in (*TABLES, "conll"):
+        raise HeadstartError("a file with labels is a table", where=name, code="no-labels")
+    folder = studies.folder / secrets.token_hex(6)  # a study once its record is saved
+    (folder / "files").mkdir(parents=True)
+    try:
+        path = folder / "files" / name
+        await save_upload(request.stream(), path, request.app.state.most_upload)
+        preview = await run_in_threadpool(look_at, path)
+        AppStudy(folder, shown_name(given), time(), {"data": name}, preview).save()
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return document(studies.find(folder.name))
+
+
+@asynccontextmanager
+async def received(request: Request, study: AppStudy, given: str) -> AsyncIterator[Path]:
+    """Receive a file in a temporary folder of a study."""
+    with TemporaryDirectory(prefix=".upload-", dir=study.folder) as place:
+        path = Path(place, file_name(unquote(given)))
+        await save_upload(request.stream(), path, request.app.state.most_upload)
+        yield path
+
+
+@api.put("/{study_id}/corpus")
+async def add_corpus(
+    study: OpenStudy, studies: AllStudies, request: Request, x_file_name: FileName
+) -> Document:
+    async with received(request, study, x_file_name) as path:
+        # It may have been changed or started during the upload.
+        study = await find_open(studies.find(study.folder.name))
+        name = path.name
+        if name == study.files["data"]:
+            name = f"corpus-{name}"
+        if old := study.files.get("corpus"):
+            (study.files_folder / old).unlink(missing_ok=True)
+        path.replace(study.files_folder / name)
+        study.files["corpus"] = name
         study.save()
-        return study
+        study.job("inspect").forget()
+        study.job("plan").forget()
+    return document(study)
 
-    @api.post("/{study_id}/start", status_code=202)
-    def start(study_id: str) -> dict[str, Any]:
-        with studies.lock:
-            study = studies.find(study_id)
-            running = [one.name for one in studies.all() if one.job("study").is_running]
-            if running and not study.job("study").is_running:
-                raise HeadstartError(
-                    f"another study is running: {running[0]}",
-                    fix="wait until it is finished, or stop it: two at once would both be slow",
-                    code="conflict",
-                )
-            if study.state() in ("new", "inspected"):
-                raise HeadstartError(
-                    "this study has no plan yet", fix="make one first", code="conflict"
-                )
-            if not running:
-                arguments = [*compare(study), f"--plan={study.job('plan').output}"]
-                study.job("study").start(arguments, study.files_folder)
+
+@api.get("/{study_id}")
+def show(study: Study) -> Document:
+    return document(study)
+
+
+@api.delete("/{study_id}", status_code=204)
+async def delete(study: Study, studies: AllStudies) -> None:
+    if study.job("study").is_running:
+        raise HeadstartError("this study is running", fix="stop it first", code="conflict")
+    studies.delete(study)
+
+
+@api.post("/{study_id}/inspect", status_code=202)
+async def inspect(study: OpenStudy, given: Given) -> Document:
+    change_settings(study, given, (*READING, "arms"))  # another task has other arms
+    study.job("plan").forget()
+    arguments = ["inspect", *list_arguments(study, READING), "--drop-overlap"]
+    study.job("inspect").start(arguments, study.files_folder)
+    return document(study)
+
+
+@api.post("/{study_id}/plan", status_code=202)
+async def plan(request: Request, study: OpenStudy, given: Given) -> Document:
+    change_settings(study, given, PLANNING)
+    study.job("plan").start([*compare_command(request, study), "--dry-run"], study.files_folder)
+    return document(study)
+
+
+@api.post("/{study_id}/start", status_code=202)
+async def start(request: Request, study: Study, studies: AllStudies) -> Document:
+    running = [one.name for one in studies.all() if one.job("study").is_running]
+    if study.job("study").is_running:
         return document(study)
-
-    def compare(study: AppStudy) -> list[str]:
-        options = _arguments(study, (*READING, *PLANNING))
-        places = [f"--out={study.study_folder}", f"--name={study.name}"]
-        return ["compare", *options, *places, *extra]
-
-    @api.post("/{study_id}/stop", status_code=202)
-    def stop(study_id: str) -> dict[str, Any]:
-        with studies.lock:
-            study = studies.find(study_id)
-            study.job("study").stop()
-        return document(study)
-
-    @api.get("/{study_id}/live")
-    def live(study_id: str) -> dict[str, Any]:
-        study = studies.find(study_id)
-        return live_document(study.study_folder, running=study.job("study").is_running)
-
-    @api.get("/{study_id}/report")
-    def report(study_id: str) -> Response:
-        path = studies.find(study_id).study_folder / "report.html"
-        if not path.is_file():
-            raise HeadstartError("there is no report yet", fix="wait until the study is finished")
-        return FileResponse(path, media_type="text/html")
-
-    @api.get("/{study_id}/classifier")
-    def classifier(study_id: str) -> dict[str, Any]:
-        return classifiers.describe(studies.find(study_id).best)
-
-    @api.post("/{study_id}/classifier")
-    def classify(study_id: str, texts: Annotated[list[str], Body(embed=True)]) -> dict[str, Any]:
-        return classifiers.predict(studies.find(study_id).best, texts)
-
-    @api.post("/{study_id}/predictions", status_code=202)
-    async def predict(study_id: str, request: Request, x_file_name: FileName) -> dict[str, Any]:
-        async with received(request, studies.find(study_id), x_file_name) as path:
-            columns = (await run_in_threadpool(look_at, path))["columns"]
-            with studies.lock:
-                study = studies.find(study_id)
-                study.job("predict").forget()
-                folder = study.folder / "predictions"
-                shutil.rmtree(folder, ignore_errors=True)
-                folder.mkdir()
-                name = path.name
-                if name.lower().startswith("predictions."):  # the name of the result
-                    name = f"texts-{name}"
-                path.rename(folder / name)
-                names = ("text_column", "second_column")
-                known = [name for name in names if study.settings.get(name) in columns]
-                suffix = SUFFIXES.get(find_kind(path)[0] or "", ".csv")
-                output = f"--output=predictions{suffix}"
-                options = [*_options(study.settings, known), f"--input={name}", output]
-                study.job("predict").start(["predict", str(study.best), *options], folder)
-        return document(study)
-
-    @api.get("/{study_id}/predictions")
-    def predictions(study_id: str) -> Response:
-        found = list((studies.find(study_id).folder / "predictions").glob("predictions.*"))
-        if not found:
-            raise HeadstartError("there are no predictions yet", fix="drop a file of texts first")
-        return FileResponse(found[0], filename=found[0].name)
-
-    return api
+    if running:
+        raise HeadstartError(
+            f"another study is running: {running[0]}",
+            fix="wait until it is finished, or stop it: two at once would both be slow",
+            code="conflict",
+        )
+    if study.state() in ("new", "inspected"):
+        raise HeadstartError("this study has no plan yet", fix="make one first", code="conflict")
+    arguments = [*compare_command(request, study), f"--plan={study.job('plan').output}"]
+    study.job("study").start(arguments, study.files_folder)
+    return document(study)
 
 
-def summary(study: AppStudy) -> dict[str, Any]:
-    """Describe a study in the list of all."""
-    paths = [study.files_folder / name for name in study.files.values()]
-    result = (_job(study, "study") or {}).get("result", {})
-    return {
-        "id": study.id,
-        "name": study.name,
-        "created": study.created,
-        "state": study.state(),
-        "files": study.files,
-        "bytes": sum(path.stat().st_size for path in paths if path.is_file()),
-        "recommendation": result.get("recommendation", []),
-    }
+@api.post("/{study_id}/stop", status_code=202)
+async def stop(study: Study) -> Document:
+    study.job("study").stop()
+    return document(study)
 
 
-def document(study: AppStudy) -> dict[str, Any]:
-    """Describe a study for its page; every tab sees the same."""
-    arms = [
-        {name: getattr(arm, name) for name in ("name", "label", "description")}
-        | {"usual": study.task in arm.usual}
-        for arm in ARMS.values()
-        if study.task in arm.tasks
-    ]
-    return {
-        **summary(study),
-        "preview": study.preview,
-        "settings": {**study.settings, "task": study.task},
-        "arms": arms,
-        "jobs": {kind: _job(study, kind) for kind in KINDS},
-        "classifier": study.best.is_dir(),
-    }
+@api.get("/{study_id}/live")
+def live(study: Study) -> Document:
+    return live_document(study.study_folder, running=study.job("study").is_running)
 
 
-def check_settings(
-    study: AppStudy, given: dict[str, Any], allowed: Sequence[str]
-) -> dict[str, Any]:
-    """Return the settings of a study with some of them replaced by those that were given.
+@api.get("/{study_id}/report")
+def report(study: Study) -> Response:
+    return _send(study.study_folder / "report.html", "there is no report yet")
+
+
+@api.get("/{study_id}/classifier")
+def classifier(study: Study) -> Document:
+    return describe_classifier(study.best)
+
+
+@api.post("/{study_id}/classifier")
+def classify(study: Study, texts: Annotated[list[str], Body(embed=True)]) -> Document:
+    return predict_texts(study.best, texts)
+
+
+@api.post("/{study_id}/predictions", status_code=202)
+async def predict(study: Study, request: Request, x_file_name: FileName) -> Document:
+    async with received(request, study, x_file_name) as path:
+        columns = (await run_in_threadpool(look_at, path))["columns"]
+        study.job("predict").forget()
+        (study.folder / PREDICTIONS).unlink(missing_ok=True)
+        folder = study.folder / "predictions"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        path.rename(folder / path.name)
+    names = ("text_column", "second_column")
+    known = [name for name in names if study.settings.get(name) in columns]
+    places = [str(study.best), f"--input={path.name}", f"--output={study.folder / PREDICTIONS}"]
+    arguments = ["predict", *places, *list_options(study.settings, known)]
+    study.job("predict").start(arguments, folder)
+    return document(study)
+
+
+@api.get("/{study_id}/predictions")
+def predictions(study: Study) -> Response:
+    return _send(study.folder / PREDICTIONS, "there are no predictions yet")
+
+
+def _send(path: Path, missing: str) -> Response:
+    if not path.is_file():
+        raise HeadstartError(missing, fix="wait until the command has finished")
+    return FileResponse(path, filename=path.name)
+
+
+def change_settings(study: AppStudy, given: dict[str, Any], allowed: Sequence[str]) -> None:
+    """Replace some of a study's settings by those that were given, and save them.
 
     `StudyConfig` checks them, as it does for the command line. `labels` may be a text, as typed.
     """
@@ -303,41 +265,79 @@ def check_settings(
     kept = {name: value for name, value in study.settings.items() if name not in allowed}
     settings = {**kept, **given}
     StudyConfig.create(**{"dataset": [study.files["data"]], "task": study.task, **settings})
-    return settings
+    study.settings = settings
+    study.save()
 
 
-def _options(settings: dict[str, Any], names: Sequence[str]) -> list[str]:
+def list_options(settings: dict[str, Any], names: Sequence[str]) -> list[str]:
     """Write settings as options. Values follow an equals sign: none can be an option."""
-    options = {one.name: one.option for one in StudyConfig.settings()}
-    chosen = {name: settings[name] for name in names if name in settings}
+    chosen = {name.replace("_", "-"): settings[name] for name in names if name in settings}
     texts = {name: v if isinstance(v, list) else [v] for name, v in chosen.items()}
-    return [f"{options[name]}={','.join(map(str, value))}" for name, value in texts.items()]
+    return [f"--{name}={','.join(map(str, value))}" for name, value in texts.items()]
 
 
-def _arguments(study: AppStudy, names: Sequence[str]) -> list[str]:
+def list_arguments(study: AppStudy, names: Sequence[str]) -> list[str]:
+    """Write the files and settings of a study as arguments of `inspect` and `compare`."""
     corpus = [f"--corpus={study.files['corpus']}"] if "corpus" in study.files else []
-    return [
-        study.files["data"],
-        *corpus,
-        *_options({"task": study.task, **study.settings}, names),
-    ]
+    options = list_options({"task": study.task, **study.settings}, names)
+    return [study.files["data"], *corpus, *options]
 
 
-def _job(study: AppStudy, kind: str) -> dict[str, Any] | None:
+def compare_command(request: Request, study: AppStudy) -> list[str]:
+    """Write `headstart compare` for a study."""
+    options = list_arguments(study, (*READING, *PLANNING))
+    places = [f"--out={study.study_folder}", f"--name={study.name}"]
+    return ["compare", *options, *places, *request.app.state.extra]
+
+
+def describe_job(study: AppStudy, kind: str) -> dict[str, Any] | None:
     """Return the document of a job in the page's words."""
-    job = study.job(kind).document()
-    if job is None:
-        return None
+    job = study.job(kind).document() or {}
     if "error" in job:
-        job["error"] = page_error(job["error"], PREDICTION_FIXES if kind == "predict" else FIXES)
+        job["error"] = page_error(job["error"])
     for name in ("warnings", "recommendation"):
         if name in job.get("result", {}):
             job["result"][name] = [REMARK.sub("", line) for line in job["result"][name]]
-    return job
+    return job or None
 
 
-def page_error(error: dict[str, Any], fixes: dict[str, str] | None = None) -> dict[str, Any]:
+def page_error(error: dict[str, Any]) -> dict[str, Any]:
     """Return an error's document with what a person at the page can do about it."""
-    fix = (FIXES if fixes is None else fixes).get(error["code"], error["fix"])
+    fix = FIXES.get(error["code"], error["fix"])
     fix = None if fix and OPTION.search(fix) else fix  # the page has no command line
     return {**error, "what": REMARK.sub("", error["what"]), "fix": fix}
+
+
+def summary(study: AppStudy) -> dict[str, Any]:
+    """Describe a study in the list of all."""
+    result = (describe_job(study, "study") or {}).get("result", {})
+    return {
+        "id": study.folder.name,
+        "name": study.name,
+        "created": study.created,
+        "state": study.state(),
+        "files": study.files,
+        "recommendation": result.get("recommendation", []),
+    }
+
+
+def document(study: AppStudy) -> dict[str, Any]:
+    """Describe a study for its page; every tab sees the same."""
+    arms = [
+        {
+            "name": arm.name,
+            "label": arm.label,
+            "description": arm.description,
+            "usual": study.task in arm.usual,
+        }
+        for arm in ARMS.values()
+        if study.task in arm.tasks
+    ]
+    return {
+        **summary(study),
+        "preview": study.preview,
+        "settings": {**study.settings, "task": study.task},
+        "arms": arms,
+        "jobs": {kind: describe_job(study, kind) for kind in KINDS},
+        "classifier": study.best.is_dir(),
+    }

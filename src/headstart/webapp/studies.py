@@ -7,41 +7,33 @@ studies/ID/           one study
     files/            the uploads; commands run in it, so that messages name them as the user does
     inspect.json, …   what the commands printed (jobs.py)
     study/            the folder of `headstart compare`
-    predictions/      an uploaded file and its predictions
+    predictions/      an uploaded file, and next to the folder predictions.csv
 """
 
 import json
 import re
-import secrets
 import shutil
-import threading
-import time
 from collections.abc import AsyncIterator
-from dataclasses import asdict, dataclass, field, replace
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from headstart.data.sources import TABLES, check_kind, find_source
-from headstart.data.stream import open_unzipped
+from starlette.concurrency import run_in_threadpool
+
+from headstart.data.sources import check_kind, find_source, open_unzipped
 from headstart.errors import HeadstartError
-from headstart.files import check_folder, read_object, user_folder, write_text
+from headstart.files import check_folder, read_object, write_text
+from headstart.serve.http import too_large
 from headstart.webapp.jobs import Job
 
-RECORD, NEW = "record.json", ".new-"
+RECORD = "record.json"
 ID = re.compile(r"[0-9a-f]{12}")
-LONGEST_NAME = 120  # characters that are shown
-BLOCK, MEGABYTE = 1 << 20, 1_000_000
-SMALLER_FILE = "give a smaller file"
-
-
-def default_folder() -> Path:
-    """Return where the system keeps a user's data of programs."""
-    return user_folder("data") / "app"
 
 
 @dataclass
 class AppStudy:
-    """A study in the app.
+    """A study in the app; its id is the name of its folder.
 
     Parameters
     ----------
@@ -52,11 +44,10 @@ class AppStudy:
     """
 
     folder: Path
-    id: str
     name: str
     created: float
-    files: dict[str, str] = field(default_factory=dict)
-    preview: dict[str, Any] = field(default_factory=dict)
+    files: dict[str, str]
+    preview: dict[str, Any]
     settings: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -80,10 +71,6 @@ class AppStudy:
     def job(self, kind: str) -> Job:
         return Job(self.folder, kind)
 
-    @property
-    def started(self) -> bool:
-        return self.job("study").record.is_file()
-
     def state(self) -> str:
         """Return new, inspected, planned, running, stopping, stopped, failed or finished."""
         if job := self.job("study").document():
@@ -95,37 +82,20 @@ class AppStudy:
 
     def save(self) -> None:
         content = asdict(self)
-        del content["folder"], content["id"]
+        del content["folder"]
         write_text(self.folder / RECORD, json.dumps(content, ensure_ascii=False, indent=2) + "\n")
 
 
 class Studies:
-    """The studies of one app folder. One server at a time uses it.
-
-    `lock` is held while a study is changed: two tabs come one after the other.
-    """
+    """The studies of one app folder. One server at a time uses it."""
 
     def __init__(self, folder: Path) -> None:
         check_folder(folder)
         self.folder = folder / "studies"
         self.folder.mkdir(0o700, parents=True, exist_ok=True)
-        self.lock = threading.RLock()
-        for unfinished in self.folder.glob(f"{NEW}*"):  # of a server that was killed
-            shutil.rmtree(unfinished, ignore_errors=True)
-
-    def new_folder(self) -> Path:
-        """Make a folder that `add` turns into a study."""
-        folder = self.folder / f"{NEW}{secrets.token_hex(6)}"
-        (folder / "files").mkdir(parents=True)
-        return folder
-
-    def add(self, folder: Path, name: str, data: str, preview: dict[str, Any]) -> AppStudy:
-        """Make a study of a new folder whose upload is complete."""
-        study_id = folder.name.removeprefix(NEW)
-        made = AppStudy(folder, study_id, shown_name(name), time.time(), {"data": data}, preview)
-        made.save()
-        folder.rename(self.folder / study_id)
-        return self.find(study_id)
+        for unfinished in self.folder.iterdir():
+            if not (unfinished / RECORD).exists():  # of a server that was killed
+                shutil.rmtree(unfinished, ignore_errors=True)
 
     def find(self, study_id: str) -> AppStudy:
         """Return the study of an id; everything else is unknown, whatever it looks like."""
@@ -134,34 +104,31 @@ class Studies:
             raise HeadstartError(
                 "there is no such study", fix="it may have been deleted", code="unknown-study"
             )
-        needs = tuple(AppStudy.__dataclass_fields__)[2:]
-        content = read_object(folder / RECORD, fix="delete the study", needs=needs)
-        return AppStudy(folder, study_id, **{name: content[name] for name in needs})
+        names = [one.name for one in fields(AppStudy)][1:]
+        content = read_object(folder / RECORD, fix="delete the study", needs=names)
+        return AppStudy(folder, **{name: content[name] for name in names})
 
     def all(self) -> list[AppStudy]:
         """Return every study, the newest first."""
         found = []
         for path in self.folder.iterdir():
-            try:
+            with suppress(HeadstartError):  # deleted meanwhile, or damaged: the others are shown
                 found.append(self.find(path.name))
-            except HeadstartError:  # deleted meanwhile, or damaged: the others are shown
-                continue
         return sorted(found, key=lambda study: -study.created)
 
     def delete(self, study: AppStudy) -> None:
         """Remove a study with its uploads; its commands are ended."""
         for kind in ("inspect", "plan", "predict"):
             study.job(kind).forget()
-        aside = self.folder / f"{NEW}{study.id}"  # gone in one step
-        study.folder.rename(aside)
-        shutil.rmtree(aside, ignore_errors=True)
+        (study.folder / RECORD).unlink()  # gone in one step
+        shutil.rmtree(study.folder, ignore_errors=True)
 
 
 def shown_name(given: str) -> str:
     """Return a name in one short line: no control characters, nothing of a path."""
     last = re.split(r"[/\\]", given)[-1]
     shown = "".join(c if c.isprintable() else " " for c in last).strip()
-    return shown[-LONGEST_NAME:] or "unnamed"
+    return shown[-120:] or "unnamed"
 
 
 def file_name(given: str) -> str:
@@ -179,32 +146,24 @@ def file_name(given: str) -> str:
     return plain.encode()[-200:].decode(errors="ignore").lstrip(" .-")
 
 
-def check_labelled(name: str) -> None:
-    """Raise an error for a file that cannot have labels."""
-    if check_kind(Path(name))[0] not in (*TABLES, "conll"):
-        raise HeadstartError("a file with labels is a table", where=name, code="no-labels")
-
-
-async def save_upload(stream: AsyncIterator[bytes], path: Path) -> None:
-    """Write an upload block by block; whoever counts the blocks limits its size."""
+async def save_upload(stream: AsyncIterator[bytes], path: Path, most: int) -> None:
+    """Write an upload block by block; its size is limited, also when it is decompressed."""
+    size = 0
     with path.open("wb") as file:
         async for block in stream:
+            size += len(block)
+            if size > most:
+                raise too_large(most, path.name)
             file.write(block)
+    await run_in_threadpool(_check_size, path, most)
 
 
-def check_size(path: Path, most: int) -> None:
-    """Reject a file that is empty, or longer than `most` bytes when it is decompressed."""
+def _check_size(path: Path, most: int) -> None:
     size = 0
-    with open_unzipped(replace(find_source(path), name=path.name)) as (_, file):
-        while block := file.read(BLOCK):
+    with open_unzipped(replace(find_source(path), name=path.name)) as file:
+        while block := file.read(1 << 20):
             size += len(block)
             if size > most:
                 raise too_large(most, path.name)
     if not size:
         raise HeadstartError("the file is empty", where=path.name)
-
-
-def too_large(most: int, where: str | None = None, fix: str = SMALLER_FILE) -> HeadstartError:
-    """Return the error of a request or file that is longer than `most` bytes."""
-    words = f"this is larger than {most / MEGABYTE:,g} MB"
-    return HeadstartError(words, where=where, fix=fix, code="too-large")

@@ -1,48 +1,44 @@
 """Write the report of a study: one HTML page that needs no other file, figures/ and tables/."""
 
 import base64
-import csv
 import hashlib
-import io
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
 from itertools import chain, product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jinja2
 import numpy as np
+import pyarrow as pa
 from markupsafe import Markup, escape
+from pyarrow import csv
 from sklearn.metrics import confusion_matrix
 
 from headstart.arms import arm_label, find_arm
 from headstart.evaluation import metric_name
-from headstart.evaluation.calibration import reliability_bins
 from headstart.evaluation.metrics import Interval, classification_metrics
-from headstart.files import escape_formula, write_text
-from headstart.lab import PRESET
-from headstart.study.analysis import ALL_BUDGETS, Analysis, Series
+from headstart.files import replacing, write_text
+from headstart.study.analysis import Analysis, Series
 from headstart.study.report.charts import (
     COLOURS,
     HALF,
     PHONE,
     WIDE,
     Axis,
-    Frame,
     Line,
-    Picture,
+    Size,
     colour,
     difference_chart,
     epoch_chart,
     limits_of,
     line_chart,
     loss_chart,
-    ticks,
-    whole_percent,
+    standalone,
 )
 from headstart.study.results import Results, read_results
 from headstart.study.statistics import FARTHEST
@@ -60,65 +56,48 @@ from headstart.study.verdict import (
     within,
 )
 
-LONGEST = 400  # characters of an example that are shown
 MANY_CLASSES = 5  # more of them have a denser confusion table
 
 
 @dataclass(frozen=True)
 class Report:
-    """The files that were written, and the sentences of the page."""
+    """The path of the page, and its sentences."""
 
     path: Path
-    figures: list[Path]
-    tables: list[Path]
     recommendation: Recommendation
     verdict: Verdict
 
 
-@dataclass(frozen=True)
-class Figure:
+class Figure(NamedTuple):
     """A chart in two sizes, so that its letters are readable on a phone."""
 
     name: str
     caption: str
-    wide: Picture
-    phone: Picture
-
-    @property
-    def html(self) -> Markup:
-        wide, phone = Markup(self.wide.svg()), Markup(self.phone.svg())
-        return Markup(
-            '<figure id="{}"><figcaption>{}</figcaption><div class="wide">{}</div>'
-            '<div class="phone">{}</div></figure>'
-        ).format(self.name, self.caption, wide, phone)
+    wide: str
+    phone: str
 
 
 def build_report(folder: Path) -> Report:
     """Write `report.html`, `figures/` and `tables/` into the folder of a study."""
     analysis = Analysis(read_results(folder))
-    advice, found = recommend(analysis, folder), verdict(analysis)
+    report = Report(folder / "report.html", recommend(analysis, folder), verdict(analysis))
     pretraining = [_pretraining(part) for part in analysis.results.about["pretraining"]]
     figures = {
         "differences": _differences_figures(analysis),
         "epochs": _epoch_figures(analysis),
         "labels": [_labels_figure(analysis)],
-        "calibration": _calibration_figures(analysis),
         "pretraining": [part["loss"] for part in pretraining if part["loss"]],
     }
-    page = _page(analysis, advice, found, figures, pretraining)
-    write_text(folder / "report.html", page)
-    pictures = []
+    write_text(report.path, _page(analysis, report, figures, pretraining))
     for figure in chain.from_iterable(figures.values()):
-        pictures.append(folder / "figures" / f"{figure.name}.svg")
-        write_text(pictures[-1], figure.wide.svg(standalone=True))
-    tables = write_tables(folder / "tables", analysis)
-    return Report(folder / "report.html", pictures, tables, advice, found)
+        write_text(folder / "figures" / f"{figure.name}.svg", standalone(figure.wide))
+    write_tables(folder / "tables", analysis)
+    return report
 
 
 def _page(
     analysis: Analysis,
-    advice: Recommendation,
-    found: Verdict,
+    report: Report,
     figures: Mapping[str, Sequence[Figure]],
     pretraining: Sequence[dict[str, Any]],
 ) -> str:
@@ -136,10 +115,10 @@ def _page(
         script=Markup(script),
         # The browser itself blocks every request and every script but ours.
         policy=f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'",
-        advice=advice,
-        verdict=found,
+        advice=report.recommendation,
+        verdict=report.verdict,
         figures=figures,
-        is_lab=any(n["preset"] == PRESET for n in results.about["parameters"].values()),
+        is_lab=any(n["preset"] == "lab" for n in results.about["parameters"].values()),
         has_classes=results.has_classes,
         test_rows=len(results.rows),
         most=labels_name(analysis.most),
@@ -152,8 +131,6 @@ def _page(
         pretraining=pretraining,
         confusions=_confusions(analysis),
         many=len(results.about["label_names"]) > MANY_CLASSES,
-        examples=_examples(analysis),
-        facts=_facts(results),
     )
 
 
@@ -193,15 +170,9 @@ def _key(series: Series, results: Results) -> tuple[str, str]:
 # Figures.
 
 
-def _figure(
-    name: str,
-    caption: str,
-    draw: Callable[[Frame], Picture],
-    wide: Frame = WIDE,
-    phone: Frame = PHONE,
-) -> Figure:
+def _figure(name: str, caption: str, draw: Callable[[Size], str], wide: Size = WIDE) -> Figure:
     """Draw a figure in both sizes; its name becomes that of a file."""
-    return Figure(re.sub(r"[^a-z0-9+-]", "-", name), caption, draw(wide), draw(phone))
+    return Figure(re.sub(r"[^a-z0-9+-]", "-", name), caption, draw(wide), draw(PHONE))
 
 
 def _differences_figures(analysis: Analysis) -> list[Figure]:
@@ -214,24 +185,15 @@ def _differences_figures(analysis: Analysis) -> list[Figure]:
         (f"{arm_label(headline[0])} − {arm_label(reference[0])}", headline, reference)
         for reference in analysis.references
     ]
-    groups = []
-    for labels in analysis.budgets:
-        found = [(words, analysis.difference(a, b, labels)) for words, a, b in steps]
-        groups.append([(w, d) for w, d in found if d and d.interval.bounded])
-    groups = [group for group in groups if group]
-    if not groups:
-        return []
-    lines = sum(map(len, groups)) + 0.5 * (len(groups) - 1)
-    longest = max(len(words) + 6 for words, _, _ in steps)
-    return [
-        _figure(
-            "differences",
-            f"Differences in test {metric}: what each step adds",
-            lambda frame: difference_chart(groups, frame, metric),
-            Frame(780, round(54 + 26 * lines), left=104, right=round(8.2 * longest)),
-            Frame(350, round(54 + 36 * lines), left=6, right=6),
-        )
+    found = [
+        (words, analysis.difference(first, second, labels))
+        for labels, (words, first, second) in product(analysis.budgets, steps)
     ]
+    gaps = [(words, gap) for words, gap in found if gap and gap.interval.bounded]
+    if not gaps:
+        return []
+    caption = f"Differences in test {metric}: what each step adds"
+    return [_figure("differences", caption, lambda size: difference_chart(gaps, size[0], metric))]
 
 
 def _epoch_figures(analysis: Analysis) -> list[Figure]:
@@ -240,8 +202,8 @@ def _epoch_figures(analysis: Analysis) -> list[Figure]:
     if not curves:
         return []
     limits = limits_of(
-        [v for c in curves for line in c.seeds.values() for v in line],
-        [m for c in curves for m in c.mean],
+        [value for curve in curves for line in curve.seeds.values() for value in line],
+        [mean for curve in curves for mean in curve.mean],
     )
     objectives = sorted({curve.series[1] for curve in curves if curve.series[1]}) or [""]
     budgets = sorted({curve.labels for curve in curves}, reverse=True)
@@ -257,96 +219,37 @@ def _epoch_figures(analysis: Analysis) -> list[Figure]:
 
 
 def _labels_figure(analysis: Analysis) -> Figure:
-    """Draw the test score by number of labels."""
-    budgets, metric = analysis.budgets, metric_name(analysis.results.about["metric"])
-    seeds = {key: table.mean(1).tolist() for key, table in analysis.tables.items()}
-    lines = [
-        Line(
-            series_name(series, analysis.results),
-            colour(series[0]),
-            [(labels, analysis.scores[series, labels]) for labels in budgets],
-            [[(labels, value) for value in seeds[series, labels]] for labels in budgets],
-            dash=_dash(series, analysis.results),
-        )
-        for series in analysis.every
-    ]
-    limits = limits_of([*chain(*seeds.values())], [*analysis.scores.values()])
-    axis = Axis(
-        "labelled rows (log scale)",
-        budgets,
-        lambda v: f"{v:,.0f}",
-        lambda v: labels_name(int(v)),
-        log=True,
-    )
-    title = f"Test {metric} by number of labels, mean and 95 % interval"
-    return _figure(
-        "labels",
-        f"Test {metric} by number of labels",
-        lambda frame: line_chart(title, lines, axis, limits, frame),
-    )
-
-
-def _dash(series: Series, results: Results) -> str:
-    """The first objective is solid, the others are dashed: colour belongs to the arm."""
+    """Draw the test score by number of labels; arms of a second objective are dashed."""
+    results, budgets, lines = analysis.results, analysis.budgets, []
     objectives = [part["objective"] for part in results.about["pretraining"]]
-    return "" if series[1] in ("", *objectives[:1]) else "6 4"
-
-
-def _calibration_figures(analysis: Analysis) -> list[Figure]:
-    """Draw the share of correct predictions by predicted probability."""
-    lines = []
-    for series in _shown(analysis):
-        bins = reliability_bins(*_probabilities(analysis, series))
+    for series in analysis.every:
+        means = np.array([analysis.tables[series, labels].mean(1) for labels in budgets])
         lines.append(
             Line(
-                series_name(series, analysis.results),
+                series_name(series, results),
                 colour(series[0]),
-                [(b.confidence, Interval(b.accuracy, b.accuracy, b.accuracy)) for b in bins],
-                width=2,
-                dash=_dash(series, analysis.results),
-                notes={
-                    b.confidence: f"{whole_percent(b.accuracy)} of {b.rows:,} correct" for b in bins
-                },
+                [(labels, analysis.scores[series, labels]) for labels in budgets],
+                [list(zip(budgets, seed, strict=True)) for seed in means.T.tolist()],
+                dots=True,
+                dash="" if series[1] in ("", *objectives[:1]) else "6 4",
             )
         )
-    if not lines:
-        return []
-    points = [point for line in lines for point in line.points]
-    start = math.floor(10 * min(place for place, _ in points)) / 10
-    bottom = min(start, math.floor(10 * min(share.value for _, share in points)) / 10)
-    axis = Axis(
-        "predicted probability",
-        ticks(start, 1),
-        whole_percent,
-        lambda v: f"predicted with {100 * v:.0f} %",
-    )
-    return [
-        _figure(
-            "calibration",
-            f"Correct predictions by predicted probability, {labels_name(analysis.most)}",
-            lambda frame: line_chart("Calibration", lines, axis, (bottom, 1), frame, diagonal=True),
-            Frame(780, 340),
-        )
-    ]
+    values = [value for line in lines for seed in line.seeds for _, value in seed]
+    title = f"Test {metric_name(results.about['metric'])} by number of labels"
+    axis = Axis("labels", budgets, "{:,.0f}".format, log=True)
+    limits = limits_of(values, [*analysis.scores.values()])
+    return _figure("labels", title, partial(line_chart, title, lines, axis, limits))
 
 
 # Tables and texts.
 
 
 def _score_rows(analysis: Analysis) -> list[dict[str, Any]]:
-    """Make the table of scores; bold is a significant winner of its column."""
+    """Make the table of scores, with an interval where there is one."""
     rows = []
     for series in analysis.every:
-        cells = []
-        for labels in analysis.budgets:
-            score = analysis.scores[series, labels]
-            value, small = f"{100 * score.value:.1f}", within(score)
-            if not score.bounded:
-                seeds = analysis.tables[series, labels].mean(1)
-                single = ", ".join(f"{100 * one:.1f}" for one in seeds)
-                value, small = "", f"single seeds: {single}"
-            best = analysis.winners[labels] == series
-            cells.append({"value": value, "small": small, "best": best})
+        scores = [analysis.scores[series, labels] for labels in analysis.budgets]
+        cells = [(f"{100 * one.value:.1f}", within(one) if one.bounded else "") for one in scores]
         rows.append({"key": _key(series, analysis.results), "cells": cells})
     return rows
 
@@ -360,7 +263,7 @@ def _cost_rows(analysis: Analysis) -> list[dict[str, Any]]:
         cells = [minutes_words(cost.minutes), size, milliseconds_words(cost.milliseconds)]
         needed = labels_cell(analysis.needed[series], analysis.most)
         key = _key(series, analysis.results)
-        rows.append({"key": key, "selected": cost.selected, "cells": cells, "needed": needed})
+        rows.append({"key": key, "cells": cells, "needed": needed})
     return rows
 
 
@@ -374,7 +277,7 @@ def labels_cell(needed: Interval | str, most: int) -> tuple[str, str]:
 
 
 def _pretraining(part: Mapping[str, Any]) -> dict[str, Any]:
-    """Describe the pretraining of an objective: its last numbers, its loss, and samples."""
+    """Describe the pretraining of an objective: its last numbers and its loss."""
     name, points = part["objective"], part["points"]
     measured = [point for point in points if point["perplexity"] is not None]
     words = loss = None
@@ -383,131 +286,55 @@ def _pretraining(part: Mapping[str, Any]) -> dict[str, Any]:
         bits = f", {last['bits_per_byte']:.2f} bits per byte" if last["bits_per_byte"] else ""
         after = f"after {last['seconds'] / 60:.1f} minutes"
         words = f"Perplexity {last['perplexity']:,.1f} on held-out text{bits}, {after}."
-        draw = partial(loss_chart, name, points)
-        loss = _figure(f"pretraining-{name}", "Loss by tokens", draw, Frame(780, 300))
-    verb = "fills gaps" if name.startswith("masked") else "continues texts"
-    samples = [(one["prompt"], one["text"].removeprefix(one["prompt"])) for one in part["samples"]]
-    return {"objective": name, "words": words, "loss": loss, "verb": verb, "samples": samples}
-
-
-def _shown(analysis: Analysis) -> list[Series]:
-    """Return the arms that are shown row by row: the recommended one and the two compared."""
-    every = dict.fromkeys([analysis.selected, *analysis.contenders[:2]])
-    return list(every) if analysis.results.has_classes else []
-
-
-def _probabilities(analysis: Analysis, series: Series) -> tuple[np.ndarray, np.ndarray]:
-    """Return the probabilities and gold classes of an arm at the largest budget, seeds together."""
-    found = analysis.results.probabilities(*series, analysis.most)
-    return found.reshape(-1, found.shape[-1]), np.tile(analysis.results.gold, len(found))
+        caption = "Loss by tokens, in nats per token"
+        loss = _figure(
+            f"pretraining-{name}", caption, partial(loss_chart, name, points), (780, 300)
+        )
+    return {"objective": name, "words": words, "loss": loss}
 
 
 def _confusions(analysis: Analysis) -> list[dict[str, Any]]:
-    """Compute, for two arms, the predicted classes of each true class in percent."""
-    found = []
-    names = analysis.results.about["label_names"]
-    for series in _shown(analysis)[:2]:
-        probabilities, gold = _probabilities(analysis, series)
-        classes = np.arange(len(names))
-        shares = confusion_matrix(gold, probabilities.argmax(1), labels=classes, normalize="true")
-        measured = classification_metrics(probabilities, gold)
-        error, macro_f1 = (
-            f"{100 * measured[name]:.1f} %" for name in ("calibration_error", "macro_f1")
-        )
-        rows = [*zip(names, shares.tolist(), strict=True)]
-        key = _key(series, analysis.results)
-        found.append({"key": key, "rows": rows, "error": error, "macro_f1": macro_f1})
-    return found
+    """Compute the share of each predicted class in the rows of each true class, for two arms.
 
-
-def _examples(analysis: Analysis, count: int = 2) -> list[dict[str, Any]]:
-    """Find test rows that most seeds of one arm predict correctly and most of the other do not."""
-    shown, results = _shown(analysis)[:2], analysis.results
-    if len(shown) < 2:
-        return []
-    texts, rows = results.rows.to_pylist(), np.arange(len(results.rows))
-    correct = [analysis.tables[series, analysis.most].mean(0) for series in shown]
-    sure = [
-        results.probabilities(*series, analysis.most).mean(0)[rows, results.gold]
-        for series in shown
-    ]
-    found = []
-    for a, b in ((0, 1), (1, 0)):
-        wanted = np.flatnonzero((correct[a] > 0.5) & (correct[b] < 0.5))
-        chosen: dict[str, dict[str, Any]] = {}  # each text once, the clearest first
-        for i in wanted[np.argsort(-(sure[a] - sure[b])[wanted], kind="stable")]:
-            shares = [f"{100 * sure[k][i]:.0f}\u00a0%" for k in (a, b)]
-            text = texts[i]["text"]
-            short = text if len(text) <= LONGEST else text[:LONGEST].rstrip() + " …"
-            chosen.setdefault(text, {**texts[i], "text": short, "shares": shares})
-        names = [series_name(shown[k], results) for k in (a, b)]
-        found.append({"names": names, "rows": list(chosen.values())[:count]})
-    return found
-
-
-def _facts(results: Results) -> list[tuple[str, list[tuple[str, str]]]]:
-    """List what the numbers depend on: the study, the machine, the versions."""
-    about = results.about
-    study = {
-        "seeds": ", ".join(map(str, about["seeds"])),
-        "labels": ", ".join(f"{labels:,}" for labels in about["budgets"]),
-        "arms": ", ".join(about["arms"]),
-        "time": f"{about['minutes']:.1f} minutes",
-    }
-    groups = {"study": study, "machine": about["machine"], "version": about["versions"]}
-    return [(name, [*facts.items()]) for name, facts in groups.items()]
-
-
-def write_tables(folder: Path, analysis: Analysis) -> list[Path]:
-    """Write the four CSV tables: scores, differences, curves and costs.
-
-    A score without a seed is the mean over seeds; a difference without labels is the mean over all
-    budgets; an unbounded or unknown number is an empty cell.
+    They are the recommended one and one to compare it with, with all seeds together.
     """
-    metric = analysis.results.about["metric"]
-    scores: list[Sequence[object]] = []
-    for (series, labels), score in analysis.scores.items():
-        scores.append((*series, labels, None, metric, score.value, score.low, score.high))
-        single = analysis.tables[series, labels].mean(1).tolist()
-        for seed, value in zip(analysis.results.about["seeds"], single, strict=True):
-            scores.append((*series, labels, seed, metric, value, None, None))
-    differences = [
-        (
-            *(*d.first, *d.second, None if d.labels == ALL_BUDGETS else d.labels, metric),
-            *(d.interval.value, d.interval.low, d.interval.high, d.significant),
+    results, found = analysis.results, []
+    names = results.about["label_names"]
+    every = dict.fromkeys([analysis.selected, *analysis.contenders]) if results.has_classes else {}
+    for series in list(every)[:2]:
+        by_seed = results.probabilities(*series, analysis.most)
+        p, gold = np.concatenate(by_seed), np.tile(results.gold, len(by_seed))
+        shares = confusion_matrix(gold, p.argmax(1), labels=np.arange(len(names)), normalize="true")
+        rows = [*zip(names, shares.tolist(), strict=True)]
+        found.append(
+            {"key": _key(series, results), "rows": rows, **classification_metrics(p, gold)}
         )
-        for d in analysis.differences.values()
-    ]
-    curves = [
-        (*curve.series, curve.labels, seed, epoch, metric, value)
-        for curve in analysis.curves
-        for seed, values in curve.seeds.items()
-        for epoch, value in enumerate(values, 1)
-    ]
-    costs = [
-        (*series, labels, cost.minutes, cost.bytes, cost.milliseconds, cost.selected)
-        for (series, labels), cost in analysis.costs.items()
-    ]
-    run = "arm objective labels"
-    pair = "arm objective minus_arm minus_objective labels metric"
-    return [
-        _write(folder / "scores.csv", f"{run} seed metric value low high", scores),
-        _write(folder / "differences.csv", f"{pair} difference low high significant", differences),
-        _write(folder / "curves.csv", f"{run} seed epoch metric validation", curves),
-        _write(folder / "costs.csv", f"{run} minutes bytes milliseconds_per_text selected", costs),
-    ]
+    return found
 
 
-def _write(path: Path, head: str, rows: Iterable[Sequence[object]]) -> Path:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(head.split())
-    writer.writerows(map(_cell, row) for row in rows)
-    write_text(path, text.getvalue())
-    return path
+def write_tables(folder: Path, analysis: Analysis) -> None:
+    """Write `scores.csv` and `differences.csv`: the means and intervals of the report.
+
+    A difference without labels is the mean over all budgets; an unbounded end is an empty cell.
+    """
+    scores = [
+        {"arm": arm, "objective": objective, "labels": labels, **_numbers(score)}
+        for ((arm, objective), labels), score in analysis.scores.items()
+    ]
+    pair = ("arm", "objective", "minus_arm", "minus_objective")
+    differences = [
+        {
+            **dict(zip(pair, (*one.first, *one.second), strict=True)),
+            **{"labels": one.labels or None, **_numbers(one.interval)},
+            "significant": one.significant,
+        }
+        for one in analysis.differences.values()
+    ]
+    for name, rows in (("scores", scores), ("differences", differences)):
+        with replacing(folder / f"{name}.csv") as temporary:
+            csv.write_csv(pa.Table.from_pylist(rows), temporary)
 
 
-def _cell(value: object) -> object:
-    if isinstance(value, float) and math.isinf(value):
-        return ""
-    return escape_formula(value) if isinstance(value, str) else value
+def _numbers(interval: Interval) -> dict[str, float | None]:
+    ends = {"value": interval.value, "low": interval.low, "high": interval.high}
+    return {name: value if math.isfinite(value) else None for name, value in ends.items()}

@@ -1,17 +1,17 @@
 """All figures of the report and the web app, as SVG.
 
-Colours are CSS variables of the page, so that light and dark are one picture; a figure that is
-saved as a file gets the light colours instead. Charts of lines are one function, `line_chart`.
+Colours are CSS variables of the page, so that light and dark are one picture; `standalone` puts the
+light colours in their place. Charts of lines are one function, `line_chart`. A size is a width and
+a height in pixels; every chart is drawn for a screen and, narrow, for a phone.
 """
 
 import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from html import escape
-from itertools import accumulate
-from typing import Any
+from itertools import accumulate, groupby
+from typing import Any, NamedTuple
 
 from headstart.arms import ARMS, arm_label, find_arm
 from headstart.evaluation.metrics import Interval
@@ -19,76 +19,17 @@ from headstart.study.analysis import Curve, Difference
 from headstart.study.verdict import labels_name, percent, signed
 
 Place = tuple[float, float]
+Size = tuple[int, int]
 Scale = Callable[[float], float]
 Format = Callable[[float], str]
-LIGHT = {"ink": "#1a1a1a", "soft": "#5c5c5c", "rule": "#dedede", "paper": "#ffffff"}
-LIGHT["accent"] = "#0072b2"
 
-
-@dataclass(frozen=True)
-class Frame:
-    """The size of a figure and the margins around its plot."""
-
-    width: int
-    height: int
-    left: int = 52
-    right: int = 120
-    top: int = 14
-    bottom: int = 40
-
-    @property
-    def narrow(self) -> bool:
-        return self.width < 500
-
-    def x(self, low: float, high: float, margin: int = 0) -> Scale:
-        """Return the scale from values to pixels across."""
-        left, right = self.left + margin, self.width - self.right - margin
-        return lambda value: left + (value - low) / ((high - low) or 1) * (right - left)
-
-    def y(self, low: float, high: float) -> Scale:
-        """Return the scale from values to pixels down."""
-        bottom = self.height - self.bottom
-        return lambda value: bottom - (value - low) / ((high - low) or 1) * (bottom - self.top)
-
-    def with_room_for(self, names: Sequence[str]) -> "Frame":
-        """Return the frame with a right margin for the longest name."""
-        longest = max(map(len, names), default=0)
-        return replace(self, right=round(longest * (7.5 if self.narrow else 8.1)) + 18)
-
-
-WIDE = Frame(780, 380)
-HALF = Frame(376, 290, left=50)
-PHONE = Frame(350, 330, left=50, right=98)
-
-
-@dataclass
-class Picture:
-    """An SVG: its parts, and the values to show under the pointer at places along x."""
-
-    frame: Frame
-    title: str
-    parts: list[str] = field(default_factory=list)
-    hover: list[dict[str, Any]] = field(default_factory=list)
-
-    def add(self, *parts: str) -> None:
-        self.parts += parts
-
-    def svg(self, *, standalone: bool = False) -> str:
-        """Write the picture; a standalone one has colours instead of CSS variables."""
-        w, h, size = self.frame.width, self.frame.height, 12 if self.frame.narrow else 13
-        hover = "" if standalone else f' data-hover="{escape(json.dumps(self.hover))}"'
-        paper = f'<rect width="{w}" height="{h}" fill="var(--paper)"/>' if standalone else ""
-        text = (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {w} {h}" width="{w}" '
-            f'height="{h}" role="img" aria-label="{escape(self.title)}" font-size="{size}" '
-            f'font-family="system-ui, Roboto, Helvetica, Arial, sans-serif"{hover}>'
-            f"{paper}{''.join(self.parts)}</svg>"
-        )
-        if standalone:
-            text = re.sub(r'<g class="seeds">.*?</g>', "", text)
-            known = LIGHT | {name: colours.light for name, colours in COLOURS.items()}
-            text = re.sub(r"var\(--([a-z0-9-]+?)(-text)?\)", lambda found: known[found[1]], text)
-        return text
+WIDE, HALF, PHONE = (780, 380), (376, 290), (350, 330)
+NARROW = 500  # a chart that is less wide has smaller letters and fewer ticks
+LEFT, TOP, BOTTOM = 52, 14, 40  # margins
+LIGHT = {
+    **{"ink": "#1a1a1a", "soft": "#5c5c5c", "rule": "#dedede", "paper": "#ffffff"},
+    "accent": "#0072b2",
+}
 
 
 def variable(arm: str) -> str:
@@ -104,6 +45,33 @@ def colour(arm: str) -> str:
     return f"var(--{variable(arm)})"
 
 
+# Parts of a picture.
+
+
+def _svg(size: Size, title: str, parts: Sequence[str], hover: Sequence[Any] = ()) -> str:
+    """Join the parts; `hover` has the values to show under the pointer at places along x."""
+    width, height = size
+    data = escape(json.dumps(hover))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
+        f'height="{height}" role="img" aria-label="{escape(title)}" font-size="{_font(width)}" '
+        f'font-family="system-ui, Roboto, Helvetica, Arial, sans-serif" data-hover="{data}">'
+        f"{''.join(parts)}</svg>"
+    )
+
+
+def standalone(svg: str) -> str:
+    """Turn a picture of a page into a file: colours in place of variables, no single seeds."""
+    text = re.sub(r'<g class="seeds">.*?</g>| data-hover=".*?"', "", svg)
+    known = LIGHT | {name: colours.light for name, colours in COLOURS.items()}
+    text = re.sub(r"var\(--([a-z0-9-]+?)(-text)?\)", lambda found: known[found[1]], text)
+    return text.replace(">", f'><rect width="100%" height="100%" fill="{LIGHT["paper"]}"/>', 1)
+
+
+def _font(width: int) -> int:
+    return 12 if width < NARROW else 13
+
+
 def _text(
     x: float,
     y: float,
@@ -116,6 +84,11 @@ def _text(
         f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{fill}" '
         f'font-weight="{weight}">{escape(words)}</text>'
     )
+
+
+def _name(x: float, y: float, words: str, stroke: str, weight: int = 600) -> str:
+    """Write words in the colour of a line."""
+    return _text(x, y, words, fill=stroke.replace(")", "-text)"), weight=weight)
 
 
 def _path(points: Sequence[Place]) -> str:
@@ -137,11 +110,12 @@ def _dot(x: float, y: float, fill: str, radius: float = 4) -> str:
     )
 
 
-def _x_axis(frame: Frame, scale: Scale, places: Sequence[float], words: Format, name: str) -> str:
-    base = frame.height - frame.bottom
-    marks = "".join(_text(scale(t), base + 17, words(t), "middle") for t in places)
-    middle = (frame.left + frame.width - frame.right) / 2
-    return marks + _text(middle, frame.height - 5, name, "middle")
+# Scales.
+
+
+def _scale(low: float, high: float, start: float, end: float) -> Scale:
+    """Return the function from values between `low` and `high` to pixels."""
+    return lambda value: start + (value - low) / ((high - low) or 1) * (end - start)
 
 
 def ticks(low: float, high: float, wanted: int = 4) -> list[float]:
@@ -183,37 +157,30 @@ def whole_percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def millions(tokens: float) -> str:
-    """Write a number of tokens, in millions where that is shorter."""
-    return f"{tokens / 1e6:.3g} M" if tokens >= 1e5 else f"{tokens:,.0f}"
-
-
 # Charts.
 
 
-@dataclass(frozen=True)
-class Line:
-    """One line of a chart: intervals by x, drawn as a band or whiskers, and lines of seeds."""
+class Line(NamedTuple):
+    """One line of a chart: its points as intervals by x, and the lines of single seeds.
+
+    With dots, every point is one, with its interval as a whisker. Otherwise the intervals are a
+    band around the line.
+    """
 
     name: str
     stroke: str
     points: Sequence[tuple[float, Interval]]
     seeds: Sequence[Sequence[Place]] = ()
-    band: float = 0.0  # opacity; 0: whiskers where intervals are bounded
-    dots: bool = True
-    width: float = 2.5
+    dots: bool = False
     dash: str = ""
-    notes: Mapping[float, str] = field(default_factory=dict)  # by x, for the pointer
 
 
-@dataclass(frozen=True)
-class Axis:
-    """The horizontal axis: its name, places of ticks, how they are written, and titles of hover."""
+class Axis(NamedTuple):
+    """The horizontal axis: what it counts, places of ticks, and how numbers are written."""
 
     name: str
     ticks: Sequence[float]
     words: Format
-    title: Format
     log: bool = False
 
 
@@ -222,175 +189,171 @@ def line_chart(
     lines: Sequence[Line],
     axis: Axis,
     limits: tuple[float, float],
-    frame: Frame,
+    size: Size,
     *,
     y_words: Format = whole_percent,
-    diagonal: bool = False,
-) -> Picture:
+    value_words: Callable[[Interval], str] = percent,
+) -> str:
     """Draw lines with their intervals, their names at the right end, and values for the pointer.
 
     Parameters
     ----------
     limits : the range of the vertical axis.
-    diagonal : whether to draw the line on which both axes agree.
+    y_words, value_words : how its ticks and the values under the pointer are written.
     """
-    frame = frame.with_room_for([line.name for line in lines])
-    picture = Picture(frame, title)
-    flat = [math.log(x) if axis.log else x for line in lines for x, _ in line.points]
-    flat += [] if axis.log else list(axis.ticks)
+    width, height = size
+    letters = max(len(line.name) for line in lines)
+    right, base = width - round(0.625 * _font(width) * letters) - 18, height - BOTTOM
+    transform = math.log if axis.log else float
+    flat = [transform(x) for line in lines for x, _ in line.points]
+    flat += map(transform, axis.ticks)
     low, high = min(flat), max(flat)
-    low, high = (low - 1, high + 1) if axis.log and low == high else (low, high)
-    across = frame.x(low, high, 24 if axis.log else 0)
-    y = frame.y(*limits)
+    low, high = (low - 1, high + 1) if low == high else (low, high)
+    inset = 24 if axis.log else 0
+    across, y = _scale(low, high, LEFT + inset, right - inset), _scale(*limits, base, TOP)
+
+    def x(value: float) -> float:
+        return across(transform(value))
+
+    parts = [_x_axis(axis, x, (LEFT + right) / 2, height)]
     for tick in ticks(*limits):
-        grid: list[Place] = [(frame.left, y(tick)), (frame.width - frame.right, y(tick))]
-        picture.add(_line(grid, "var(--rule)", 1))
-        picture.add(_text(frame.left - 8, y(tick) + 4, y_words(tick), "end"))
-    place: Scale = (lambda x: across(math.log(x))) if axis.log else across
-    picture.add(_x_axis(frame, place, axis.ticks, axis.words, axis.name))
-    if diagonal:
-        start = max(low, limits[0])
-        ends = [(across(start), y(start)), (across(high), y(high))]
-        picture.add(_line(ends, "var(--soft)", 1, "2 4"))
+        parts.append(_line([(LEFT, y(tick)), (right, y(tick))], "var(--rule)", 1))
+        parts.append(_text(LEFT - 8, y(tick) + 4, y_words(tick), "end"))
     hover: dict[float, list[list[str]]] = {}
     for k, line in enumerate(lines):
-        aside = 4 * (k - (len(lines) - 1) / 2) if axis.log else 0.0  # keeps whiskers apart
-        _add_line(picture, line, place, y, limits, aside)
-        for x, value in line.points:
-            note = line.notes.get(x) or percent(value)
-            hover.setdefault(x, []).append([line.stroke, line.name, note])
-    _label_ends(picture, lines, place, y)
-    picture.hover = [
-        {"x": place(x), "title": axis.title(x), "rows": rows} for x, rows in sorted(hover.items())
+        aside = 4 * (k - (len(lines) - 1) / 2) if line.dots else 0.0  # keeps whiskers apart
+        parts.append(_draw(line, x, y, limits, aside))
+        for place, value in line.points:
+            hover.setdefault(place, []).append([line.stroke, line.name, value_words(value)])
+    ends = [(x(line.points[-1][0]), y(line.points[-1][1].value)) for line in lines]
+    names = spread([end for _, end in ends], 16, TOP, base)
+    for line, end, place in zip(lines, ends, names, strict=True):
+        if abs(place - end[1]) > 3:
+            path = _path([(end[0] + 5, end[1]), (right + 11, place)])
+            style = f'stroke="{line.stroke}" stroke-width="0.8" opacity="0.6"'
+            parts.append(f'<path d="{path}" fill="none" {style}/>')
+        parts.append(_name(right + 14, place + 4, line.name, line.stroke))
+    shown = [
+        {"x": x(place), "title": f"{axis.words(place)} {axis.name}", "rows": rows}
+        for place, rows in sorted(hover.items())
     ]
-    return picture
+    return _svg(size, title, parts, shown)
 
 
-def _add_line(
-    picture: Picture, line: Line, x: Scale, y: Scale, limits: tuple[float, float], aside: float
-) -> None:
+def _x_axis(axis: Axis, x: Scale, middle: float, height: int) -> str:
+    """Write the ticks and the name of the horizontal axis."""
+    marks = [_text(x(t), height - BOTTOM + 17, axis.words(t), "middle") for t in axis.ticks]
+    return "".join(marks) + _text(middle, height - 5, axis.name, "middle")
+
+
+def _draw(line: Line, x: Scale, y: Scale, limits: tuple[float, float], aside: float) -> str:
+    """Draw a line, moved aside, with its intervals and its seeds."""
+    mean = [(x(at) + aside, y(value.value)) for at, value in line.points]
     ends = [
         (x(at) + aside, y(min(limits[1], value.high)), y(max(limits[0], value.low)))
         for at, value in line.points
         if value.bounded and value.low < value.high
     ]
-    if line.band and len(ends) > 1:
-        area = [(at, top) for at, top, _ in ends] + [(at, bottom) for at, _, bottom in ends[::-1]]
-        shade = f'fill="{line.stroke}" fill-opacity="{line.band}"'
-        picture.add(f'<path class="band" d="{_path(area)}Z" {shade}/>')
-    elif not line.band:
-        marks = [_line([(at, top), (at, bottom)], line.stroke, 1.5) for at, top, bottom in ends]
-        picture.add(f'<g class="whiskers" opacity="0.45">{"".join(marks)}</g>')
-    seeds = [[(x(at) + aside, y(value)) for at, value in one] for one in line.seeds]
     if line.dots:
-        single = [_dot(*place, line.stroke, 3) for one in seeds for place in one]
+        whiskers = [_line([(at, top), (at, bottom)], line.stroke, 1.5) for at, top, bottom in ends]
+        found = f'<g class="whiskers" opacity="0.45">{"".join(whiskers)}</g>'
     else:
-        single = [_line(one, line.stroke, 1) for one in seeds]
-    picture.add(f'<g class="seeds">{"".join(single)}</g>')
-    places = [(x(at) + aside, y(value.value)) for at, value in line.points]
-    mean = _line(places, line.stroke, line.width, line.dash)
-    picture.add(f'<g class="mean">{mean}</g>')
-    if line.dots:
-        picture.add(*(_dot(*place, line.stroke) for place in places))
-
-
-def _label_ends(picture: Picture, lines: Sequence[Line], x: Scale, y: Scale) -> None:
-    """Write names next to the ends of the lines, moved apart where they would overlap."""
-    frame = picture.frame
-    ends = [(x(line.points[-1][0]), y(line.points[-1][1].value)) for line in lines]
-    places = spread([end for _, end in ends], 16, frame.top, frame.height - frame.bottom)
-    start = frame.width - frame.right + 14
-    for line, end, place in zip(lines, ends, places, strict=True):
-        if abs(place - end[1]) > 3:
-            path = _path([(end[0] + 5, end[1]), (start - 3, place)])
-            style = f'stroke="{line.stroke}" stroke-width="0.8" opacity="0.6"'
-            picture.add(f'<path d="{path}" fill="none" {style}/>')
-        picture.add(
-            _text(start, place + 4, line.name, fill=line.stroke.replace(")", "-text)"), weight=600)
-        )
+        area = [(at, top) for at, top, _ in ends] + [(at, bottom) for at, _, bottom in ends[::-1]]
+        shade = f'd="{_path(area)}Z" fill="{line.stroke}" fill-opacity="0.1"'
+        found = f'<path class="band" {shade}/>' if len(ends) > 1 else ""
+    single = []
+    for one in line.seeds:
+        places = [(x(at) + aside, y(value)) for at, value in one]
+        dots = [_dot(*place, line.stroke, 3) for place in places]
+        single += dots if line.dots else [_line(places, line.stroke, 1)]
+    found += f'<g class="seeds">{"".join(single)}</g>'
+    found += f'<g class="mean">{_line(mean, line.stroke, 2.5, line.dash)}</g>'
+    return found + "".join(_dot(*place, line.stroke) for place in mean if line.dots)
 
 
 def epoch_chart(
-    curves: Sequence[Curve], frame: Frame, limits: tuple[float, float], metric: str
-) -> Picture:
+    curves: Sequence[Curve], size: Size, limits: tuple[float, float], metric: str
+) -> str:
     """Draw the validation score by epoch: mean and band over seeds of every arm."""
     longest = max((len(curve.mean) for curve in curves), default=1)
-    shown = sorted({1, *(int(t) for t in ticks(1, longest, 4) if t >= 1), longest})
-    shown = [t for t in shown if t in (1, longest) or longest - t > longest / 8]
+    shown = sorted({1, (1 + longest) // 2, longest})
     lines = [
         Line(
             arm_label(curve.series[0]),
             colour(curve.series[0]),
             list(enumerate(curve.mean, 1)),
             [list(enumerate(values[:longest], 1)) for values in curve.seeds.values()],
-            band=0.1,
-            dots=False,
         )
         for curve in curves
     ]
-    axis = Axis("epoch", shown, lambda v: f"{v:.0f}", lambda v: f"epoch {v:.0f}")
     title = f"Validation {metric} by epoch, mean and 95 % interval over seeds"
-    return line_chart(title, lines, axis, limits, frame)
+    return line_chart(title, lines, Axis("epochs", shown, "{:.0f}".format), limits, size)
 
 
-def loss_chart(objective: str, points: Sequence[Mapping[str, Any]], frame: Frame) -> Picture:
+def loss_chart(objective: str, points: Sequence[Mapping[str, Any]], size: Size) -> str:
     """Draw the loss of pretraining by tokens, in training and on held-out text."""
     lines = []
-    for key, name, stroke, width in (
-        ("train_loss", "training", "var(--soft)", 1.5),
-        ("held_out_loss", "held out", "var(--accent)", 2.5),
+    for key, name, stroke in (
+        ("train_loss", "training", "var(--soft)"),
+        ("held_out_loss", "held out", "var(--accent)"),
     ):
         known = {p["tokens"]: p[key] for p in points if p.get(key) is not None}
-        notes = {tokens: f"{loss:.3f}" for tokens, loss in known.items()}
         if known:
             exact = [(tokens, Interval(loss, loss, loss)) for tokens, loss in known.items()]
-            lines.append(Line(name, stroke, exact, dots=False, width=width, notes=notes))
+            lines.append(Line(name, stroke, exact))
     values = [value.value for line in lines for _, value in line.points]
-    room = 0.05 * (max(values) - min(values))
-    shown = ticks(0, max(p["tokens"] for p in points), 3 if frame.narrow else 5)
-    axis = Axis(
-        "tokens; loss in nats per token", shown, millions, lambda v: f"{millions(v)} tokens"
+    limits = min(values) - 0.05 * (max(values) - min(values)), max(values)
+    shown = ticks(0, max(p["tokens"] for p in points), 3 if size[0] < NARROW else 5)
+    return line_chart(
+        f"Loss of {objective} pretraining by tokens",
+        lines,
+        Axis("million tokens", shown, lambda tokens: f"{tokens / 1e6:.3g}"),
+        limits,
+        size,
+        y_words="{:g}".format,
+        value_words=lambda loss: f"{loss.value:.3f}",
     )
-    title, limits = f"Loss of {objective} pretraining by tokens", (min(values) - room, max(values))
-    return line_chart(title, lines, axis, limits, frame, y_words=lambda v: f"{v:g}")
 
 
-def difference_chart(
-    groups: Sequence[Sequence[tuple[str, Difference]]], frame: Frame, metric: str
-) -> Picture:
+def difference_chart(gaps: Sequence[tuple[str, Difference]], width: int, metric: str) -> str:
     """Draw named differences with their intervals, a group for each budget, on one scale.
 
     Names are at the right; on a phone, above the lines.
     """
-    picture = Picture(frame, f"Differences in test {metric} by number of labels, with intervals")
-    every = [one.interval for group in groups for _, one in group]
+    narrow = width < NARROW
+    groups = [list(group) for _, group in groupby(gaps, key=lambda one: one[1].labels)]
+    step = 36 if narrow else 26
+    height = 54 + round(step * (len(gaps) + 0.5 * (len(groups) - 1)))
+    letters = max(len(words) for words, _ in gaps) + 6
+    left, right = (6, width - 6) if narrow else (104, width - round(8.2 * letters))
+    every = [gap.interval for _, gap in gaps]
     low, high = min(0.0, *(i.low for i in every)), max(0.0, *(i.high for i in every))
     margin = 0.06 * (high - low or 0.01)
-    x, base = frame.x(low - margin, high + margin), frame.height - frame.bottom
-    shown = ticks(low, high, 3 if frame.narrow else 5)
-    for tick in shown:
+    x, base = _scale(low - margin, high + margin, left, right), height - BOTTOM
+    axis = Axis(
+        f"points of test {metric}",
+        ticks(low, high, 3 if narrow else 5),
+        lambda value: signed(value).removesuffix(".0"),
+    )
+    parts = [_x_axis(axis, x, (left + right) / 2, height)]
+    for tick in axis.ticks:
         stroke = "var(--rule)" if tick else "var(--ink)"
-        picture.add(_line([(x(tick), frame.top), (x(tick), base)], stroke, 1))
-    name = f"points of test {metric}"
-    picture.add(_x_axis(frame, x, shown, lambda v: signed(v).removesuffix(".0"), name))
-    step = (base - frame.top) / (sum(map(len, groups)) + 0.5 * (len(groups) - 1))
-    y = frame.top + 0.5 * step
+        parts.append(_line([(x(tick), TOP), (x(tick), base)], stroke, 1))
+    y = TOP + 0.5 * step
     for group in groups:
         budget = labels_name(group[0][1].labels)
-        if not frame.narrow:
-            picture.add(_text(frame.left - 8, y + 4, budget, "end"))
-        for name, one in group:
-            reference = find_arm(one.second[0]).is_reference
-            stroke = colour(one.second[0] if reference else one.first[0])
-            plus = "+" if one.interval.value > 0 else ""
-            label = f"{plus}{signed(one.interval.value)} {name}"
-            place = (frame.width - frame.right + 10, y + 4)
-            if frame.narrow:
-                label, place = f"{label}, {budget}", (frame.left, y - 4)
-            weight, at = 700 if one.significant else 400, y + 8 if frame.narrow else y
-            picture.add(_text(*place, label, fill=stroke.replace(")", "-text)"), weight=weight))
-            picture.add(_line([(x(one.interval.low), at), (x(one.interval.high), at)], stroke))
-            picture.add(_dot(x(one.interval.value), at, stroke, 5))
+        if not narrow:
+            parts.append(_text(left - 8, y + 4, budget, "end"))
+        for words, gap in group:
+            reference = find_arm(gap.second[0]).is_reference
+            stroke = colour(gap.second[0] if reference else gap.first[0])
+            plus = "+" if gap.interval.value > 0 else ""
+            name, place, at = f"{plus}{signed(gap.interval.value)} {words}", (right + 10, y + 4), y
+            if narrow:
+                name, place, at = f"{name}, {budget}", (left, y - 4), y + 8
+            parts.append(_name(*place, name, stroke, 700 if gap.significant else 400))
+            parts.append(_line([(x(gap.interval.low), at), (x(gap.interval.high), at)], stroke))
+            parts.append(_dot(x(gap.interval.value), at, stroke, 5))
             y += step
         y += 0.5 * step
-    return picture
+    return _svg((width, height), axis.name, parts)

@@ -1,7 +1,6 @@
 // Requests to our server, with the key of this launch; errors as documents; uploads with progress; polling.
 
 const KEY = "headstart-key";
-const HEADER = "x-headstart-key";
 const UPLOAD_MB = Number(document.querySelector('meta[name="upload-mb"]').content);
 const tabs = new BroadcastChannel("headstart"); // reaches tabs of this address and port only
 let key = null;
@@ -19,8 +18,8 @@ async function findKey() {
   if (given.has("key") || given.has("ticket")) history.replaceState(null, "", location.pathname + location.search);
   if (given.has("key")) return given.get("key");
   if (given.has("ticket")) {
-    const response = await fetch("/session", { method: "POST", headers: { [HEADER]: given.get("ticket") } });
-    if (response.ok) return (await response.json()).key;
+    const response = await fetch("/session", { method: "POST", headers: { "x-headstart-ticket": given.get("ticket") } });
+    if (response.ok) return (await response.json()).token;
   }
   return sessionStorage.getItem(KEY) ?? askOtherTabs();
 }
@@ -45,7 +44,8 @@ const unreachable = {
 
 function errorOf(status, text) {
   try {
-    return new AppError(JSON.parse(text).error);
+    const { error, ...more } = JSON.parse(text);
+    return new AppError({ what: error, ...more });
   } catch {
     return new AppError({ what: text.trim() || `the app answered with ${status}`, where: null, fix: null });
   }
@@ -54,7 +54,7 @@ function errorOf(status, text) {
 async function request(path, options = {}) {
   let response;
   try {
-    response = await fetch(path, { cache: "no-store", ...options, headers: { [HEADER]: key, ...options.headers } });
+    response = await fetch(path, { cache: "no-store", ...options, headers: { authorization: `Bearer ${key}`, ...options.headers } });
   } catch {
     throw new AppError(unreachable);
   }
@@ -92,7 +92,7 @@ export function upload(method, path, file, onProgress = () => {}) {
     }
     const sent = new XMLHttpRequest();
     sent.open(method, path);
-    sent.setRequestHeader(HEADER, key);
+    sent.setRequestHeader("authorization", `Bearer ${key}`);
     sent.setRequestHeader("x-file-name", encodeURIComponent(file.name));
     sent.upload.addEventListener("progress", (event) => {
       if (event.lengthComputable) onProgress(event.loaded / event.total);

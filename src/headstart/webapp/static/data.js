@@ -113,7 +113,6 @@ function inspectionParts(seen) {
     el("h3", {}, "Texts"),
     sizes(parts, seen.unit),
     overlapTable(seen.overlaps),
-    examples(seen),
     el("details", {}, el("summary", {}, "How the files were read"), el("ul", {}, seen.found.map((line) => el("li", {}, line)))),
   ].filter(Boolean);
 }
@@ -138,7 +137,7 @@ function sizes(parts, unit) {
     line(unit, (part) => count(part.tokens)),
     line(`${unit} per text, median`, (part) => count(part.percentiles["50"] || 0)),
     line(`${unit} in the longest`, (part) => count(part.percentiles.max || 0)),
-    line("repeated, or nearly", (part) => `${count(part.duplicates)}, ${count(part.near_duplicates)}`),
+    line("repeated", (part) => count(part.duplicates)),
   ]);
 }
 
@@ -149,12 +148,4 @@ function overlapTable(overlaps) {
     ["", "equal", "nearly", "inside a longer one", "around a shorter one", "of"],
     there.map((one) => [`${one.part} texts in ${one.other}`, count(one.counts.equal),
       count(one.counts.similar), count(one.counts.inside), count(one.counts.contains), count(one.texts)])));
-}
-
-function examples(seen) {
-  const conflicts = Object.entries(seen.conflict_examples).map(([text, labels]) => `${labels.join(" / ")}: ${text}`);
-  const odd = Object.entries(seen.odd_examples).map(([kind, text]) => `${kind}: …${text}…`);
-  if (!conflicts.length && !odd.length) return null;
-  return el("div", {}, el("h3", {}, "Worth a look"),
-    [...conflicts, ...odd].slice(0, 8).map((words) => el("blockquote", {}, el("p", {}, words.slice(0, 240)))));
 }

@@ -91,33 +91,16 @@ function drop(id, title, words, kinds, onPick) {
 async function showStudies(place) {
   const studies = await get("/api/studies");
   if (!studies.length) return place.replaceChildren();
-  const selected = new Set();
-  const compare = el("button", { type: "button", disabled: true, onclick: () => {
-    location.assign(`/compare?ids=${[...selected].join(",")}`);
-  } }, "Side by side");
-  const pick = (study) => el("input", {
-    type: "checkbox", "aria-label": `Compare ${study.name}`, disabled: study.state !== "finished",
-    onchange: (event) => {
-      if (event.target.checked) selected.add(study.id);
-      else selected.delete(study.id);
-      compare.disabled = selected.size < 2;
-    },
-  });
-  const several = studies.filter((study) => study.state === "finished").length > 1;
   const rows = studies.map((study) => el("li", { className: "row", "data-id": study.id },
-    several ? pick(study) : null,
     el("div", { className: "what" },
       el("a", { href: `/study/${study.id}` }, study.name),
-      el("span", { className: "note" }, `${when(study.created)} · ${bytes(study.bytes)}`,
-        study.files.corpus ? ` · with ${study.files.corpus}` : ""),
+      el("span", { className: "note" }, when(study.created), study.files.corpus ? ` · with ${study.files.corpus}` : ""),
       study.recommendation.length ? el("span", { className: "note" }, study.recommendation[0]) : null),
     el("span", { className: `state ${study.state}` }, STATES[study.state]),
     deleteButton(study, () => showStudies(place))));
   place.replaceChildren(
     el("h2", {}, "Studies"),
-    el("ul", { className: "rows" }, rows),
-    el("p", { hidden: !several }, compare,
-      el("span", { className: "note" }, " Tick two or more that are finished.")));
+    el("ul", { className: "rows" }, rows));
   return undefined;
 }
 

@@ -2,7 +2,6 @@
 import { el, errorBox, page } from "./dom.js";
 import { showHome } from "./home.js";
 import { showStudy } from "./study.js";
-import { showComparison } from "./compare.js";
 
 document.getElementById("theme").addEventListener("click", () => {
   const root = document.documentElement;
@@ -14,7 +13,6 @@ document.getElementById("theme").addEventListener("click", () => {
 const study = location.pathname.match(/^\/study\/([0-9a-f]{12})$/);
 try {
   if (study) await showStudy(study[1]);
-  else if (location.pathname === "/compare") await showComparison(new URLSearchParams(location.search));
   else await showHome();
 } catch (error) {
   page().replaceChildren(

@@ -1,6 +1,6 @@
 // A study under way: the stage, the time left, the curves of the report as they grow.
 import { send, watch } from "./api.js";
-import { announce, bar, count, duration, el, errorBox, percent, plural, roughly, sentence, trusted } from "./dom.js";
+import { announce, bar, count, duration, el, errorBox, plural, roughly, sentence, trusted } from "./dom.js";
 
 const LEADS = {
   stopped: "Stopped. What is finished is saved.", failed: "It ended with an error.",
@@ -10,8 +10,8 @@ const LEADS = {
 export function watchPanel({ path, go, refresh }) {
   const element = el("section", { className: "panel" });
   const status = el("div"), actions = el("p", { className: "actions" }), error = el("div");
-  const arms = el("div"), figures = el("div");
-  element.append(el("h2", {}, "How it goes"), status, actions, error, figures, arms);
+  const figures = el("div");
+  element.append(el("h2", {}, "How it goes"), status, actions, error, figures);
   let watching = null, state = null, live = null, came = 0, clock = null;
 
   async function act(verb) {
@@ -27,7 +27,7 @@ export function watchPanel({ path, go, refresh }) {
   function showStatus() {
     if (!live) return;
     const active = state === "running" || state === "stopping";
-    if (!live.plan) {
+    if (!live.trainings) {
       status.replaceChildren(...(active
         ? [el("p", { className: "more" }, sentence(`${live.stage} …`)), bar(null, "Preparing")]
         : [el("p", { className: "more" }, LEADS[state] ?? "")]));
@@ -37,13 +37,11 @@ export function watchPanel({ path, go, refresh }) {
     const left = active && live.seconds_left !== null ? Math.max(1, live.seconds_left - passed) : null;
     const lead = state === "finished" ? `Finished in ${duration(live.spent)}.`
       : LEADS[state] ?? (left === null ? "Almost finished." : `About ${roughly(left)} left.`);
-    const stage = live.share ? `${live.stage}, ${percent(live.share, 0)}` : live.stage;
     status.replaceChildren(
-      el("p", { className: "more" }, el("strong", {}, lead), " ", active && live.stage !== "finished" ? sentence(stage) : ""),
-      bar(left === null ? live.finished / live.plan.trainings : live.spent / (live.spent + left), "Share of the study that is finished"),
-      el("p", { className: "note" }, `${count(live.finished)} of ${plural(live.plan.trainings, "training")} finished` +
-        (active ? ` · ${duration(live.spent + passed)} so far` : "")),
-      ...(live.pretraining ? [pretrainingFacts(live.pretraining)] : []));
+      el("p", { className: "more" }, el("strong", {}, lead), " ", active && live.stage !== "finished" ? sentence(live.stage) : ""),
+      bar(left === null ? live.finished / live.trainings : live.spent / (live.spent + left), "Share of the study that is finished"),
+      el("p", { className: "note" }, `${count(live.finished)} of ${plural(live.trainings, "training")} finished` +
+        (active ? ` · ${duration(live.spent + passed)} so far` : "")));
   }
 
   function showActions() {
@@ -66,7 +64,6 @@ export function watchPanel({ path, go, refresh }) {
       el("figcaption", {}, one.caption),
       el("div", { className: "wide" }, trusted(one.wide)), el("div", { className: "phone" }, trusted(one.phone)))));
     globalThis.showValues(figures);
-    arms.replaceChildren(...(found.arms?.length ? [armTable(found)] : []));
   }
 
   function update(study) {
@@ -86,22 +83,4 @@ export function watchPanel({ path, go, refresh }) {
   }
 
   return { element, update, leave: () => { watching?.stop(); clearInterval(clock); } };
-}
-
-function pretrainingFacts(now) {
-  const facts = [["step", `${count(now.step)} of ${count(now.steps)}`], ["loss", now.loss.toFixed(3)],
-    ["tokens", count(now.tokens)], ["tokens per second", count(Math.round(now.tokens / now.seconds))]];
-  return el("dl", { className: "facts-row" }, facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
-}
-
-function armTable(live) {
-  const cell = (one) => el("td", {}, one.value === null ? el("span", { className: "note" }, "–") : percent(one.value),
-    one.trainings ? el("small", {}, plural(one.trainings, "training")) : null);
-  return el("div", { className: "arms" },
-    el("h3", {}, `Mean validation ${live.metric} of finished trainings`),
-    el("div", { className: "scroll" }, el("table", {},
-      el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "arm"), live.plan.budgets.map((n) => el("th", { scope: "col" }, plural(n, "label"))))),
-      el("tbody", {}, live.arms.map((arm) => el("tr", {},
-        el("td", { className: "arm-name" }, el("span", { className: "key", style: { background: `var(${arm.colour})` } }), arm.name),
-        arm.cells.map(cell)))))));
 }

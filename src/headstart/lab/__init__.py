@@ -1,3 +1,0 @@
-"""The lab: its files, vocabulary and checkpoints."""
-
-PRESET = "lab"
