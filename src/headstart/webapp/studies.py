@@ -1,6 +1,5 @@
 """The app's folder: studies with their uploads, found by ids and never by names.
 
-address               where the running server is, for a second one
 server/               the lock of the server
 studies/ID/           one study
     record.json       its name, its files and its settings
