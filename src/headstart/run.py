@@ -26,9 +26,9 @@ from headstart.data.overlap import text_key
 from headstart.data.sources import has_parts
 from headstart.data.splits import read_labelled
 from headstart.data.tokenizers import Tokenizer, load_tokenizer
+from headstart.data.words import find_words
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import HIGHEST, LOWEST
-from headstart.explain import Effect, Input, occlude
 from headstart.files import (
     IDENTITY,
     Form,
@@ -75,12 +75,31 @@ SUMMARY_FORMS: dict[str, Form] = {
 }
 COPY_AGAIN = "copy the run again, with all of its files"
 BAD_ROWS_SHOWN = 20
+MAX_EFFECTS = 200  # each is one more prediction
+FULL_STOP = "."  # replaces the only word of a text: an empty text has no prediction
 UNSEEN = -1e4  # the score of a class that training had no row of: its probability is 0
 
 # The kinds of classifiers without a network, by the `kind` that they are saved with.
 CLASSIFIERS = {arm.name: arm.estimator for arm in ARMS.values() if arm.estimator} | {
     "tagger": "headstart.baselines.linear:WordTagger"
 }
+
+
+Input = Any  # a text, or a tuple of two texts
+
+
+@dataclass(frozen=True)
+class Effect:
+    """Characters `start` up to `end` of a text, and their effect on the log-odds of the label.
+
+    `part` is 1 for words of the second text of a pair, otherwise 0.
+    """
+
+    text: str
+    start: int
+    end: int
+    effect: float
+    part: int = 0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -266,16 +285,36 @@ class Run(ABC):
     def explain(self, text: Input, label: str | None = None) -> list[Effect]:
         """Compute the effect of every word on the log-odds of a label.
 
+        Each word is removed and the text predicted again ("occlusion"), which unlike gradients uses
+        only real texts and works with every model. In long texts several adjacent words are removed
+        at once.
+
         Parameters
         ----------
         text : a text, or a tuple of two texts.
         label : the label to explain; by default the most probable one.
         """
-        p = self.predict_proba([text])[0]
-        column = int(p.argmax()) if label is None else self.labels.index(label)
-        found = occlude(text)
-        p = self.predict_proba([text, *found.without])[:, column]
-        return found.effects(p.tolist())
+        check_inputs(self.require_task(), [text])
+        texts = (text,) if isinstance(text, str) else tuple(text)
+        words = [find_words(one) for one in texts]
+        size = -(-sum(map(len, words)) // MAX_EFFECTS) or 1
+        places, inputs = list[tuple[int, int, int]](), [text]
+        for part, whole in enumerate(texts):
+            for first in range(0, len(words[part]), size):
+                group = words[part][first : first + size]
+                start, end = group[0][0], group[-1][1]
+                rest = (whole[:start] + whole[end:]).strip() or FULL_STOP
+                changed = (*texts[:part], rest, *texts[part + 1 :])
+                places.append((part, start, end))
+                inputs.append(rest if isinstance(text, str) else changed)
+        found = self.predict_proba(inputs)
+        column = int(found[0].argmax()) if label is None else self.labels.index(label)
+        p = np.clip(found[:, column], 1e-12, 1 - 1e-12)
+        log_odds = np.log(p) - np.log1p(-p)
+        return [
+            Effect(texts[part][start:end], start, end, float(log_odds[0] - one), part)
+            for (part, start, end), one in zip(places, log_odds[1:], strict=True)
+        ]
 
 
 @dataclass(frozen=True, eq=False)
