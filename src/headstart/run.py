@@ -38,7 +38,7 @@ from headstart.files import (
     replacing,
     write_text,
 )
-from headstart.model.checkpoint import CONFIG, load_model, save_model
+from headstart.model.checkpoint import load_model, save_model
 from headstart.model.model import Model
 from headstart.model.presets import preset_of
 from headstart.predictions import (
@@ -53,8 +53,7 @@ from headstart.predictions import (
 from headstart.progress import ProgressCallback
 from headstart.tasks import find_task
 from headstart.tasks.classification import Classification
-from headstart.tasks.examples import Examples, Long, Output, TextEncoding, run_network
-from headstart.tasks.task import Prediction, Task
+from headstart.tasks.task import Examples, Long, Output, Prediction, Task, TextEncoding, run_network
 
 TASK = "task.json"
 SUMMARY = "summary.json"
@@ -146,7 +145,6 @@ class Run(ABC):
         elif (folder / CLASSIFIER).is_file():
             run = _open_classifier(folder)
         else:
-            _reject_container(folder)
             run = _open_network(folder)
         if not isinstance(run, cls):
             raise HeadstartError(
@@ -428,24 +426,6 @@ def load(folder: str | Path) -> Run:
     return Run.open(folder)
 
 
-def _reject_container(folder: Path) -> None:
-    """Reject a folder of runs, such as a study, and name the runs in it."""
-    inside = [folder / "best", *sorted((folder / "bases").glob("*")), *sorted(folder.iterdir())]
-    runs = [one for one in dict.fromkeys(inside) if _is_run(one)]
-    study = (folder / "jobs").is_dir()
-    if not _is_run(folder) and (runs or study):
-        listed = ", ".join(map(str, runs[:10]))
-        raise HeadstartError(
-            "this is a study, not a run" if study else "this is a folder of runs, not a run",
-            where=folder,
-            fix=f"name a run inside it: {listed}" if runs else "its trainings have not ended yet",
-        )
-
-
-def _is_run(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in (CONFIG, CLASSIFIER, EXPORTED))
-
-
 def _open_network(folder: Path) -> NetworkRun:
     model = load_model(folder).eval()
     tokenizer = load_tokenizer(folder)
@@ -524,15 +504,14 @@ def read_summary(folder: Path, **how: Any) -> dict[str, Any]:
 
 def write_rows(splits: Splits[Any], folder: Path) -> None:
     """Save a 64-bit hash of each row that trains the weights or selects them."""
-    parts = {"train": splits.train, "validation": splits.validation}
+    hashes = {"train": _hashes(splits.train), "validation": _hashes(splits.validation)}
     with replacing(folder / ROWS) as temporary:
-        save_arrays({name: _hashes(rows) for name, rows in parts.items()}, temporary)
+        save_arrays(hashes, temporary)
 
 
 def _hashes(rows: Any) -> NDArray[np.uint64]:
     """Hash rows to 64 bits each; case, spacing and Unicode form do not matter."""
-    keys = map(text_key, rows.keys)
-    return np.array([int.from_bytes(key[:8]) for key in keys], dtype=np.uint64)
+    return np.array([int.from_bytes(text_key(one)[:8]) for one in rows.keys], dtype=np.uint64)
 
 
 def seen_rows(
