@@ -75,7 +75,6 @@ SUMMARY_FORMS: dict[str, Form] = {
 COPY_AGAIN = "copy the run again, with all of its files"
 BAD_ROWS_SHOWN = 20
 MAX_EFFECTS = 200  # each is one more prediction
-FULL_STOP = "."  # replaces the only word of a text: an empty text has no prediction
 UNSEEN = -1e4  # the score of a class that training had no row of: its probability is 0
 
 # The kinds of classifiers without a network, by the `kind` that they are saved with.
@@ -301,7 +300,8 @@ class Run(ABC):
             for first in range(0, len(words[part]), size):
                 group = words[part][first : first + size]
                 start, end = group[0][0], group[-1][1]
-                rest = (whole[:start] + whole[end:]).strip() or FULL_STOP
+                # An empty text has no prediction: a full stop replaces its only word.
+                rest = (whole[:start] + whole[end:]).strip() or "."
                 changed = (*texts[:part], rest, *texts[part + 1 :])
                 places.append((part, start, end))
                 inputs.append(rest if isinstance(text, str) else changed)

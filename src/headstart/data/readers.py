@@ -196,7 +196,6 @@ def open_rows(
 
 MISSING_LABELS = {"", "nan", "null", "<na>"}  # how programs write "no value"
 WHOLE_NUMBER = re.compile(r"(-?\d+)\.0+")
-LABEL_MARKS = "|;,"
 
 
 def name_label(value: object, label_names: Sequence[str] | None = None) -> str:
@@ -226,7 +225,7 @@ def name_label(value: object, label_names: Sequence[str] | None = None) -> str:
 def list_labels(value: object) -> list[object]:
     """Split several labels of a row: a list, or a text with bars, semicolons or commas."""
     if isinstance(value, str):
-        mark = next((mark for mark in LABEL_MARKS if mark in value), LABELS_MARK)
+        mark = next((mark for mark in "|;," if mark in value), LABELS_MARK)
         return [part.strip() for part in value.split(mark) if part.strip()]
     if isinstance(value, list | tuple):
         return list(value)
@@ -238,7 +237,6 @@ def list_labels(value: object) -> list[object]:
 
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 LONGEST_ROW_LINES = 10_000  # a quoted cell with more line breaks is one that is never closed
-NEVER_CLOSED = "a quotation mark opens here and is never closed"
 SWALLOWED = "a quotation mark opens here and swallows whole rows: it is not closed on its line"
 QUOTES_FIX = (
     'close it, or write the quotation mark twice inside quotes: ""; a text that does hold such '
@@ -331,7 +329,7 @@ class CsvReader:
         # Text after the closing quote is accepted on one line: "Great" film,good
         cells = next(csv.reader([f"{first}\n"], delimiter=self.delimiter))
         if cells[-1].endswith("\n"):
-            raise HeadstartError(NEVER_CLOSED, fix=QUOTES_FIX)
+            raise HeadstartError("a quotation mark opens here and is never closed", fix=QUOTES_FIX)
         return cells
 
     def _check_row(
@@ -418,7 +416,8 @@ def _json_row(number: int, line: str, encoding: str) -> Row:
     except HeadstartError as error:
         problem = error
     except (ValueError, RecursionError) as error:  # also thousands of digits or brackets
-        problem = HeadstartError(f"this is not valid JSON: {error}", fix=FORM)
+        wrong = str(error).replace("line 1 column", "column")
+        problem = HeadstartError(f"this is not valid JSON: {wrong}", fix=FORM)
     return Row(number, {}, problem, line)
 
 

@@ -46,6 +46,7 @@ from headstart.progress import ProgressCallback
 
 PROGRESS_ROWS = 1_000
 FILE_KINDS = {"tagging": "conll", "spans": "squad"}  # of tasks that do not read tables
+SHOWN = 5  # groups of labels in a message
 TEST_SHARE = 0.1
 VALIDATION_SHARE = 0.1
 BETWEEN = "\ufdd0"  # two texts, in a hash
@@ -241,11 +242,11 @@ def _label_notes(labels: Iterable[str]) -> list[str]:
         plain = unicodedata.normalize("NFKC", name).casefold()
         visible = (c for c in plain if not c.isspace() and unicodedata.category(c) != "Cf")
         similar["".join(visible)].append(name)
+    several = [names for names in similar.values() if len(names) > 1]
     return [
         f"labels {listed(names)} differ only in case, white space or Unicode form, and are "
         "different classes here"
-        for names in similar.values()
-        if len(names) > 1
+        for names in several[:SHOWN]
     ]
 
 

@@ -188,8 +188,7 @@ class Spans(Task[Questions]):
 
 
 def _first_sentences(rows: Questions) -> list[SpanScore]:
-    texts = map(first_sentence, rows.contexts)
-    return [SpanScore(text, 0, len(text), 1.0, 0.0) for text in texts]
+    return [SpanScore(text, 0, len(text), 1.0, 0.0) for text in map(first_sentence, rows.contexts)]
 
 
 def _target(window: Window, answers: list[tuple[int, str]]) -> Ids:
