@@ -347,13 +347,13 @@ class DatasetSettings(Config):
     validation: str | None = setting(None, "A separate file for validation.", panel="Data")
     test: str | None = setting(None, "A separate file for the test part.", panel="Data")
     text_column: str | None = setting(
-        None, "The column of the text; by default found by name.", panel="Data"
+        None, "The column of the text; by default found by name or guessed.", panel="Data"
     )
     second_column: str | None = setting(
         None, "For pairs and spans: the column of the second text.", panel="Data"
     )
     label_column: str | None = setting(
-        None, "The column of the label; by default found by name.", panel="Data"
+        None, "The column of the label; by default found by name or guessed.", panel="Data"
     )
     encoding: str = setting("utf-8", "The encoding of text files.", panel="Data", advanced=True)
     drop_overlap: bool = setting(
@@ -469,7 +469,7 @@ class PretrainConfig(NetworkSettings, MachineSettings):
         [], "Text files, folders or names (imdb).", panel="Data", argument=True
     )
     text_column: str | None = setting(
-        None, "The column of the text; by default found by name.", panel="Data"
+        None, "The column of the text; by default found by name or guessed.", panel="Data"
     )
     encoding: str = setting("utf-8", "The encoding of text files.", panel="Data", advanced=True)
     documents: Literal["line", "blank-line", "file"] | None = setting(

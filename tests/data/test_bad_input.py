@@ -27,7 +27,7 @@ DIGITS = '{"text": ' + "9" * 5_000 + "}"
         ("a.csv", HEAD, "no row with text", ""),
         ("a.csv", HEAD + "a,1\nb,1\n", "one class only", ""),
         ("a.csv", HEAD + "a,1\nb,1\nc,0\n", "1 of 2 classes have fewer than two .*: '0'", ""),
-        ("a.csv", "id,words\n1,hello\n", "no label column.*'id', 'words'", ""),
+        ("a.csv", "id,words\n1,hello\n", "no text column.*'id', 'words'", ""),
         ("a.csv", HEAD + "a,1\nb,\n", "label is missing", ", row 2 (line 3)"),
         ("a.jsonl", '{"text": "b", "label": NaN}\n', "label is missing", ", line 1"),
         ("a.jsonl", '{"text": 5, "label": 1}\n', "not text but a int", ", line 1"),

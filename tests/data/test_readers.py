@@ -97,46 +97,55 @@ def test_a_cell_of_some_megabytes_is_read_and_no_row_twice(write):
 # Columns
 
 
-def choose(names, *, pairs=False, **wanted):
-    return choose_columns(names, ReadOptions(**wanted), pairs=pairs)
+TEXTS = [f"please help me with request {n}" for n in range(40)]
+DATES = [f"2026-01-{n}" for n in range(40)]
+TEAMS, CITIES, LANGUAGES = ["a", "b"] * 20, ["p", "q"] * 20, ["en", "fr"] * 20
+
+
+def choose(columns, *, pairs=False, **wanted):
+    names = [name for name, _ in columns]
+    rows = zip(*(values for _, values in columns), strict=True)
+    sample = [dict(zip(names, row, strict=True)) for row in rows]
+    return choose_columns(names, sample, ReadOptions(**wanted), pairs=pairs)
 
 
 @pytest.mark.parametrize(
-    ("names", "text", "label"),
+    ("columns", "text", "label", "guessed"),
     [
-        (["id", " Content ", "label"], " Content ", "label"),
-        (["team", "message"], "message", "team"),
-        (["what", "category", "date"], "what", "category"),
-        (["text", "comment", "label", "topic"], "text", "label"),
+        ([("id", DATES), (" Content ", TEXTS), ("label", TEAMS)], " Content ", "label", 0),
+        ([("team", TEAMS), ("message", TEXTS)], "message", "team", 0),
+        ([("what", TEXTS), ("team", TEAMS), ("date", DATES)], "what", "team", 2),
+        ([("text", TEXTS), ("lang", LANGUAGES), ("id", DATES)], "text", "lang", 1),
     ],
 )
-def test_columns_are_found_by_name_or_are_the_only_one_left(names, text, label):
-    found = choose(names)
-    assert (found.text, found.label) == (text, label)
+def test_columns_are_found_by_name_or_by_values(columns, text, label, guessed):
+    found = choose(columns)
+    assert (found.text, found.label, len(found.guessed)) == (text, label, guessed)
 
 
 @pytest.mark.parametrize("names", [("Premise", "Hypothesis"), ("left", "right")])
 def test_the_texts_of_a_pair_are_found_by_name_or_given(names):
     given = {"text_column": "left", "second_column": "right"} if names[0] == "left" else {}
-    found = choose([*names, "label"], pairs=True, **given)
+    columns = [(names[0], TEXTS), (names[1], TEXTS), ("label", TEAMS)]
+    found = choose(columns, pairs=True, **given)
     assert (found.text, found.second) == names
 
 
 @pytest.mark.parametrize(
-    ("names", "options", "code"),
+    ("columns", "options", "code"),
     [
-        (["text", "team", "city"], {}, "label-column"),
-        (["id", "text"], {}, "label-column"),
-        (["A film that I like", "a"], {}, "text-column"),
-        (["text", "text", "label"], {}, "column-names"),
-        (["text", "label"], {"text_column": "T"}, "text-column"),
-        ([f"column {n}" for n in range(10_000)], {}, "text-column"),
-        (["a", "b", "c"], {"pairs": True}, "second-column"),
+        ([("text", TEXTS), ("team", TEAMS), ("city", CITIES)], {}, "label-column"),
+        ([("id", DATES), ("text", TEXTS)], {}, "label-column"),
+        ([("A film that I like", TEXTS), ("a", TEAMS)], {}, "column-names"),
+        ([("text", TEXTS), ("text", TEXTS), ("label", TEAMS)], {}, "column-names"),
+        ([("text", TEXTS), ("label", TEAMS)], {"text_column": "T"}, "text-column"),
+        ([(f"column {n}", TEAMS) for n in range(10_000)], {}, "text-column"),
+        ([(name, TEXTS) for name in "abc"], {"pairs": True}, "second-column"),
     ],
 )
-def test_unclear_columns_are_an_error_that_lists_some_of_them(names, options, code):
+def test_unclear_columns_are_an_error_that_lists_some_of_them(columns, options, code):
     with pytest.raises(HeadstartError) as error:
-        choose(names, **options)
+        choose(columns, **options)
     assert error.value.code == code
     assert len(str(error.value)) < 1_000
 

@@ -1,11 +1,12 @@
-"""Which columns of a table hold the text and the label: given, found by name, or the only one left.
+"""Which columns of a table hold the text and the label: given, found by name, or guessed.
 
-The names in a table are never its data: a table that has no first row of names, or several columns
-that could be meant, is an error. `Columns.words` says what was chosen.
+A guess is by the values of the first rows: texts are the longest cells, labels are values that
+recur. What was guessed is part of `Columns.words`, which every command prints.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from headstart.data.dataset import listed, short_label
 from headstart.errors import HeadstartError
@@ -20,7 +21,7 @@ LABEL_NAMES = (
     "label", "labels", "sentiment", "class", "classes", "category", "target", "tag", "intent",
     "topic", "polarity", "rating", "stars", "classe", "catégorie", "étiquette",
 )
-# Columns with these names hold neither, unless they are given.
+# Columns with these names are labels only if no other column can be.
 OTHER_NAMES = (
     "", "id", "ids", "idx", "index", "number", "row", "date", "time", "timestamp", "url", "title",
     "author", "source", "file", "filename", "lang", "language",
@@ -34,12 +35,17 @@ PAIR_NAMES = (
     ("question", "sentence"), ("question", "context"),
 )
 # fmt: on
+LEAST_WORDS = 2  # of a guessed text, on average
+MOST_LABELS = 1_000  # a column with more values is not one of labels
+HEADER_WORDS = 5  # a column's name has fewer
 SHOWN_NAMES = 20  # in a message
+
+Sample = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How to read: the columns, where they are not to be found, and the encoding."""
+    """How to read: the columns, where they are not to be guessed, and the encoding."""
 
     text_column: str | None = None
     label_column: str | None = None
@@ -49,11 +55,12 @@ class ReadOptions:
 
 @dataclass(frozen=True)
 class Columns:
-    """The names of the columns that are read."""
+    """The names of the columns that are read; `guessed` says why those without a clear name are."""
 
     text: str = ""
     second: str | None = None
     label: str | None = None
+    guessed: tuple[str, ...] = ()
 
     @property
     def texts(self) -> list[str]:
@@ -63,11 +70,13 @@ class Columns:
     def words(self, labelled: bool) -> str:
         """Describe the columns for the user to check."""
         label = f", label: '{self.label}'" if labelled else ""
-        return f"text: {' and '.join(repr(name) for name in self.texts)}{label}"
+        guessed = f" (guessed: {'; '.join(self.guessed)})" if self.guessed else ""
+        return f"text: {' and '.join(repr(name) for name in self.texts)}{label}{guessed}"
 
 
 def choose_columns(
     names: Sequence[str],
+    sample: Sample,
     options: ReadOptions,
     *,
     pairs: bool = False,
@@ -79,6 +88,7 @@ def choose_columns(
     Parameters
     ----------
     names : the columns of the table.
+    sample : its first rows.
     options : the names that were given.
     pairs : whether a row has two texts.
     labelled : whether a label is needed; without one, it is found if possible.
@@ -87,36 +97,48 @@ def choose_columns(
         name = getattr(options, f"{role}_column")
         if name is not None and name not in names:
             raise _column_error(f"there is no column {short_label(name)}", role, names, where)
-    text, second, label = options.text_column, None, options.label_column
+    second, why = None, ""
     if pairs:
         text, second = _choose_pair(names, options, where)
-    elif text is None:
-        others = (label, *LABEL_NAMES, *OTHER_NAMES)
-        text = names[0] if len(names) == 1 else _find_column(names, TEXT_NAMES, others)
-    if text is None:
-        raise _column_error("no text column was found", "text", names, where)
-    label = label or _find_column(names, LABEL_NAMES, (text, second, *TEXT_NAMES, *OTHER_NAMES))
+    else:
+        text, why = _choose_text(names, sample, options, where)
+    label, guessed = options.label_column, [why]
+    if label is None:
+        label, why = _choose_label(names, sample, (text, second))
+        guessed += [why] if labelled else []
     if label is None and labelled:
         raise _column_error("no label column was found", "label", names, where)
-    if any(names.count(name) > 1 for name in (text, second, label)):
+    labels = {str(row.get(label or "")) for row in sample}
+    data = any(guessed) and (len(text.split()) >= HEADER_WORDS or label in labels)
+    if data or any(names.count(name) > 1 for name in (text, second, label)):
         raise HeadstartError(
-            f"several of the columns {listed(names, SHOWN_NAMES)} have the same name",
+            "the first row looks like data, not like the names of columns"
+            if data
+            else f"several of the columns {listed(names, SHOWN_NAMES)} have the same name",
             where=where,
-            fix="give the file a first row with different names, such as text,label",
+            fix="give the file a first row with different names, such as text,label; or name the "
+            "columns: --text-column NAME --label-column NAME",
             code="column-names",
         )
-    return Columns(text, second, label)
+    return Columns(text, second, label, tuple(filter(None, guessed)))
 
 
-def _find_column(
-    names: Sequence[str], usual: Sequence[str], others: Sequence[str | None]
-) -> str | None:
-    """Find the one column with the first or any of the usual names, or else the only one left."""
-    left = [name for name in dict.fromkeys(names) if name not in others]
-    named = [name for name in left if _plain(name) in usual]
-    first = [name for name in named if _plain(name) == usual[0]]
-    rest = [name for name in left if _plain(name) not in others]
-    return next((found[0] for found in (first, named, rest) if len(found) == 1), None)
+def _choose_text(
+    names: Sequence[str], sample: Sample, options: ReadOptions, where: str
+) -> tuple[str, str]:
+    """Choose the column of the texts; return it and, if it is a guess, the reason."""
+    others = [name for name in dict.fromkeys(names) if name != options.label_column]
+    found = [name for name in others if _plain(name) in TEXT_NAMES]
+    if options.text_column is not None or len(names) == 1:
+        return options.text_column or names[0], ""
+    if len(found) == 1:
+        return found[0], ""
+    candidates = found or [name for name in others if _plain(name) not in LABEL_NAMES]
+    lengths = {name: _mean_words(sample, name) for name in candidates}
+    best = max(lengths, key=lengths.__getitem__, default="")
+    if lengths.get(best, 0) < LEAST_WORDS:
+        raise _column_error("no text column was found", "text", names, where)
+    return best, f"{short_label(best)} has the longest texts"
 
 
 def _choose_pair(names: Sequence[str], options: ReadOptions, where: str) -> tuple[str, str]:
@@ -138,6 +160,27 @@ def names_a_pair(names: Iterable[str], options: ReadOptions) -> bool:
     return not chosen and any(plain >= set(pair) for pair in CLEAR_PAIRS)
 
 
+def _choose_label(
+    names: Sequence[str], sample: Sample, texts: Sequence[str | None]
+) -> tuple[str | None, str]:
+    """Choose the column of the labels by its name or values; return it and why it is a guess."""
+    others = [name for name in dict.fromkeys(names) if name not in texts]
+    named = [name for name in others if _plain(name) in LABEL_NAMES]
+    if len(named) > 1:
+        named = [name for name in named if _plain(name) == "label"]
+    usual = [name for name in others if _plain(name) not in (*OTHER_NAMES, *TEXT_NAMES)]
+    if named or (len(others) == 1 and usual):
+        return (named or usual)[0], ""
+    values = {name: {str(row.get(name)) for row in sample} - {"", "None"} for name in others}
+    most = max(2, min(MOST_LABELS, len(sample) // 3))
+    recurring = [name for name in others if 2 <= len(values[name]) <= most]
+    candidates = [name for name in recurring if name in usual] or recurring
+    if len(candidates) != 1:
+        return None, ""
+    (name,) = candidates
+    return name, f"{short_label(name)} has {len(values[name])} values that recur"
+
+
 def _column_error(what: str, role: str, names: Sequence[str], where: str) -> HeadstartError:
     return HeadstartError(
         f"{what}; the columns are {listed(names, SHOWN_NAMES) or 'none'}",
@@ -146,6 +189,12 @@ def _column_error(what: str, role: str, names: Sequence[str], where: str) -> Hea
         "the file a first row with the names, such as text,label",
         code=f"{role}-column",
     )
+
+
+def _mean_words(sample: Sample, name: str) -> float:
+    cells = [row.get(name) for row in sample]
+    words = [len(cell.split()) + len(cell) / 100 for cell in cells if isinstance(cell, str)]
+    return sum(words) / max(1, len(words))
 
 
 def _plain(name: str) -> str:

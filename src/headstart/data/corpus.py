@@ -177,7 +177,7 @@ def read_corpus(
     ----------
     sources : path, name or a list of them
     text_column : str, optional
-        The column of a table; by default it is found by name.
+        The column of a table; by default it is found by name or guessed.
     encoding : str
     documents : "line", "blank-line" or "file", optional
         What one document of a plain text file is; by default a line of a file that was named, and

@@ -172,7 +172,7 @@ def open_rows(
     options, labelled = options or ReadOptions(), labels != "none"
     table = FORMATS[source.kind](source, options.encoding)
     columns = choose_columns(
-        table.names, options, pairs=pairs, labelled=labelled, where=source.name
+        table.names, table.sample, options, pairs=pairs, labelled=labelled, where=source.name
     )
     found = table.found
     if source.kind in TABLES:

@@ -11,11 +11,11 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from hashlib import blake2b
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from headstart.data.columns import ReadOptions, choose_columns, names_a_pair
+from headstart.data.columns import ReadOptions, names_a_pair
 from headstart.data.dataset import (
     Dataset,
     Part,
@@ -30,7 +30,7 @@ from headstart.data.dataset import (
     split_labels,
 )
 from headstart.data.overlap import HeldOutTexts, text_key
-from headstart.data.readers import FORMATS, SPLIT_SEED, Row, open_hub, open_rows, strict
+from headstart.data.readers import SPLIT_SEED, Row, open_hub, open_rows, strict
 from headstart.data.sources import (
     TABLES,
     Given,
@@ -45,6 +45,11 @@ from headstart.errors import HeadstartError
 from headstart.progress import ProgressCallback
 
 PROGRESS_ROWS = 1_000
+<<<<<<< HEAD
+=======
+GUESS_ROWS = 1_000  # whose labels are looked at to guess the task
+SHOWN = 5  # groups of labels in a message
+>>>>>>> parent of 4830f39 (Find columns by name or as the only one left, without looking at their values)
 FILE_KINDS = {"tagging": "conll", "spans": "squad"}  # of tasks that do not read tables
 SHOWN = 5  # groups of labels in a message
 TEST_SHARE = 0.1
@@ -184,7 +189,7 @@ def _read_part(
             pairs=task in ("pairs", "spans"),
         )
         found.append(f"{source.name}: {opened.found}")
-        notes += found[-1:] if source.kind == "classes" else []
+        notes += found[-1:] if opened.columns.guessed or source.kind == "classes" else []
         for row in strict(opened):
             rows.append(row._replace(columns={}))
             if progress and len(rows) % PROGRESS_ROWS == 0:
@@ -293,13 +298,13 @@ def guess_task(
         start = Lines(find_source(path), options.encoding).start if kind == "json" else ""
         if '"paragraphs"' in start and '"qas"' in start:
             return "spans", f"{path.name} has questions in SQuAD's form: the task is spans"
-        table = FORMATS[kind](find_source(path), options.encoding)
-        if names_a_pair(table.names, options):
-            return "pairs", f"{path.name} has two columns of texts: the task is pairs"
-        label = choose_columns(table.names, options).label
+        rows = open_rows(find_source(path), options, labels="several", all_columns=True)
+        first = list(islice(rows, GUESS_ROWS))
     except HeadstartError:  # the reading of all rows has the message
         return "classification", None
-    cells = [row.get(label or "") for row in table.sample]
+    if first and names_a_pair(first[0].columns, options):
+        return "pairs", f"{path.name} has two columns of texts: the task is pairs"
+    cells = [row.columns.get(rows.columns.label or "") for row in first]
     if any(isinstance(one, list) or (isinstance(one, str) and "|" in one) for one in cells):
         return "multi-label", f"rows of {path.name} have several labels: the task is multi-label"
     return "classification", None

@@ -29,7 +29,7 @@ def preview(path: Path) -> dict[str, Any]:
     found = Columns()
     if task not in FILE_KINDS:
         try:
-            found = choose_columns(table.names, ReadOptions())
+            found = choose_columns(table.names, table.sample, ReadOptions())
         except HeadstartError:  # the user has to choose
             found = Columns(table.names[0])
     rows = [[_cell(row.get(name)) for name in table.names[:COLUMNS]] for row in table.sample[:ROWS]]
