@@ -19,7 +19,7 @@ from typing import Any
 
 from selenium import webdriver
 
-from headstart.data.readers import clean_line_breaks, embedded_file
+from headstart.data.readers import LINE_BREAKS, embedded_file
 
 DOCS = Path(__file__).parent
 ROWS, REVIEWS = 800, 1_500
@@ -48,7 +48,10 @@ def write_files(folder: Path) -> tuple[Path, Path]:
         step = len(sentences) // ROWS
         for row in islice(sentences[::step], ROWS):
             writer.writerow([row["text"], LABELS[row["label"]]])
-    lines = (clean_line_breaks(text).replace("\n", " ") for text in islice(reviews, REVIEWS))
+    lines = (
+        LINE_BREAKS.sub("\n", text).replace(" \n", "\n").replace("\n", " ")
+        for text in islice(reviews, REVIEWS)
+    )
     corpus.write_text("\n".join(lines), encoding="utf-8")
     return data, corpus
 

@@ -65,7 +65,13 @@ def write_card(
     tables : further tables by their headings; the first row is the header.
     data : what the Hugging Face Hub reads, by name: https://huggingface.co/docs/hub/model-cards
     """
-    rows = {**facts, "date": time.strftime("%Y-%m-%d", time.gmtime()), "versions": _versions()}
+    versions = [f"Python {python_version()}", f"headstart {installed_version()}"]
+    versions += [f"{package} {version(package)}" for package in PACKAGES]
+    rows = {
+        **facts,
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+        "versions": ", ".join(versions),
+    }
     parts = [f"# {escape_markup(title)}", _table([("", ""), *rows.items()]), "## Evaluation"]
     measured = [("", "", "95 % interval", "measured on")]
     for score in scores:
@@ -118,8 +124,3 @@ def escape_markup(value: object) -> str:
     for mark in "\\|<>[]*_`":
         text = text.replace(mark, f"\\{mark}")
     return "".join(c if c.isprintable() else f"\\\\x{ord(c):02x}" for c in text)
-
-
-def _versions() -> str:
-    found = [f"Python {python_version()}", f"headstart {installed_version()}"]
-    return ", ".join(found + [f"{package} {version(package)}" for package in PACKAGES])

@@ -114,17 +114,17 @@ def open_inputs(task: Task[Any], source: str | Path, options: ReadOptions) -> Ro
         options = replace(options, text_column=question, second_column=context)
     elif task.name == "tagging" and kind is None and path.is_file():
         read_as = "conll"
-    pairs = len(task.input_names) == 2
-    return open_rows(find_source(source, read_as), options, pairs=pairs, all_columns=True)
+    return open_rows(
+        find_source(source, read_as), options, pairs=len(task.input_names) == 2, all_columns=True
+    )
 
 
 def input_chunks(rows: Rows) -> Iterator[list[Row]]:
     """Group the rows of an opened file into chunks of limited size."""
 
-    def size(row: Row) -> int:
-        return len(as_text(row.text))
-
-    return batched(rows, size, most=CHUNK_CHARACTERS, count=CHUNK_ROWS)
+    return batched(
+        rows, lambda row: len(as_text(row.text)), most=CHUNK_CHARACTERS, count=CHUNK_ROWS
+    )
 
 
 def write_predictions(

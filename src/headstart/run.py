@@ -26,9 +26,9 @@ from headstart.data.overlap import text_key
 from headstart.data.sources import has_parts
 from headstart.data.splits import read_labelled
 from headstart.data.tokenizers import Tokenizer, load_tokenizer
+from headstart.data.words import find_words
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import HIGHEST, LOWEST
-from headstart.explain import Effect, Input, occlude
 from headstart.files import (
     IDENTITY,
     Form,
@@ -38,7 +38,7 @@ from headstart.files import (
     replacing,
     write_text,
 )
-from headstart.model.checkpoint import CONFIG, load_model, save_model
+from headstart.model.checkpoint import load_model, save_model
 from headstart.model.model import Model
 from headstart.model.presets import preset_of
 from headstart.predictions import (
@@ -53,8 +53,7 @@ from headstart.predictions import (
 from headstart.progress import ProgressCallback
 from headstart.tasks import find_task
 from headstart.tasks.classification import Classification
-from headstart.tasks.examples import Examples, Long, Output, TextEncoding, run_network
-from headstart.tasks.task import Prediction, Task
+from headstart.tasks.task import Examples, Long, Output, Prediction, Task, TextEncoding, run_network
 
 TASK = "task.json"
 SUMMARY = "summary.json"
@@ -75,12 +74,30 @@ SUMMARY_FORMS: dict[str, Form] = {
 }
 COPY_AGAIN = "copy the run again, with all of its files"
 BAD_ROWS_SHOWN = 20
+MAX_EFFECTS = 200  # each is one more prediction
 UNSEEN = -1e4  # the score of a class that training had no row of: its probability is 0
 
 # The kinds of classifiers without a network, by the `kind` that they are saved with.
 CLASSIFIERS = {arm.name: arm.estimator for arm in ARMS.values() if arm.estimator} | {
     "tagger": "headstart.baselines.linear:WordTagger"
 }
+
+
+Input = Any  # a text, or a tuple of two texts
+
+
+@dataclass(frozen=True)
+class Effect:
+    """Characters `start` up to `end` of a text, and their effect on the log-odds of the label.
+
+    `part` is 1 for words of the second text of a pair, otherwise 0.
+    """
+
+    text: str
+    start: int
+    end: int
+    effect: float
+    part: int = 0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -127,7 +144,6 @@ class Run(ABC):
         elif (folder / CLASSIFIER).is_file():
             run = _open_classifier(folder)
         else:
-            _reject_container(folder)
             run = _open_network(folder)
         if not isinstance(run, cls):
             raise HeadstartError(
@@ -266,16 +282,37 @@ class Run(ABC):
     def explain(self, text: Input, label: str | None = None) -> list[Effect]:
         """Compute the effect of every word on the log-odds of a label.
 
+        Each word is removed and the text predicted again ("occlusion"), which unlike gradients uses
+        only real texts and works with every model. In long texts several adjacent words are removed
+        at once.
+
         Parameters
         ----------
         text : a text, or a tuple of two texts.
         label : the label to explain; by default the most probable one.
         """
-        p = self.predict_proba([text])[0]
-        column = int(p.argmax()) if label is None else self.labels.index(label)
-        found = occlude(text)
-        p = self.predict_proba([text, *found.without])[:, column]
-        return found.effects(p.tolist())
+        check_inputs(self.require_task(), [text])
+        texts = (text,) if isinstance(text, str) else tuple(text)
+        words = [find_words(one) for one in texts]
+        size = -(-sum(map(len, words)) // MAX_EFFECTS) or 1
+        places, inputs = list[tuple[int, int, int]](), [text]
+        for part, whole in enumerate(texts):
+            for first in range(0, len(words[part]), size):
+                group = words[part][first : first + size]
+                start, end = group[0][0], group[-1][1]
+                # An empty text has no prediction: a full stop replaces its only word.
+                rest = (whole[:start] + whole[end:]).strip() or "."
+                changed = (*texts[:part], rest, *texts[part + 1 :])
+                places.append((part, start, end))
+                inputs.append(rest if isinstance(text, str) else changed)
+        found = self.predict_proba(inputs)
+        column = int(found[0].argmax()) if label is None else self.labels.index(label)
+        p = np.clip(found[:, column], 1e-12, 1 - 1e-12)
+        log_odds = np.log(p) - np.log1p(-p)
+        return [
+            Effect(texts[part][start:end], start, end, float(log_odds[0] - one), part)
+            for (part, start, end), one in zip(places, log_odds[1:], strict=True)
+        ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -389,24 +426,6 @@ def load(folder: str | Path) -> Run:
     return Run.open(folder)
 
 
-def _reject_container(folder: Path) -> None:
-    """Reject a folder of runs, such as a study, and name the runs in it."""
-    inside = [folder / "best", *sorted((folder / "bases").glob("*")), *sorted(folder.iterdir())]
-    runs = [one for one in dict.fromkeys(inside) if _is_run(one)]
-    study = (folder / "jobs").is_dir()
-    if not _is_run(folder) and (runs or study):
-        listed = ", ".join(map(str, runs[:10]))
-        raise HeadstartError(
-            "this is a study, not a run" if study else "this is a folder of runs, not a run",
-            where=folder,
-            fix=f"name a run inside it: {listed}" if runs else "its trainings have not ended yet",
-        )
-
-
-def _is_run(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in (CONFIG, CLASSIFIER, EXPORTED))
-
-
 def _open_network(folder: Path) -> NetworkRun:
     model = load_model(folder).eval()
     tokenizer = load_tokenizer(folder)
@@ -485,15 +504,14 @@ def read_summary(folder: Path, **how: Any) -> dict[str, Any]:
 
 def write_rows(splits: Splits[Any], folder: Path) -> None:
     """Save a 64-bit hash of each row that trains the weights or selects them."""
-    parts = {"train": splits.train, "validation": splits.validation}
+    hashes = {"train": _hashes(splits.train), "validation": _hashes(splits.validation)}
     with replacing(folder / ROWS) as temporary:
-        save_arrays({name: _hashes(rows) for name, rows in parts.items()}, temporary)
+        save_arrays(hashes, temporary)
 
 
 def _hashes(rows: Any) -> NDArray[np.uint64]:
     """Hash rows to 64 bits each; case, spacing and Unicode form do not matter."""
-    keys = map(text_key, rows.keys)
-    return np.array([int.from_bytes(key[:8]) for key in keys], dtype=np.uint64)
+    return np.array([int.from_bytes(text_key(one)[:8]) for one in rows.keys], dtype=np.uint64)
 
 
 def seen_rows(

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headstart.data.batches import (
-    PADDING_SEGMENT,
     LengthBatches,
     TokenSource,
     choose_held_out,
@@ -141,7 +140,7 @@ def test_rows_are_the_documents_in_segments_with_padding_at_the_end_only(
     store = store_of(documents, bpe, tmp_path_factory.mktemp("store"))
     packed = TokenSource(store, bpe, length=length)
     rows = packed.read_rows(range(packed.num_rows()))
-    padding = rows.segments == PADDING_SEGMENT
+    padding = rows.segments == 0
     wrapped = [[bpe.begin_id, *ids, bpe.end_id] for ids in bpe.encode(documents)]
     assert rows.tokens[~padding].tolist() == [*chain.from_iterable(wrapped)]
     assert not padding[:-1].any()

@@ -93,7 +93,6 @@ def test_labels_are_ordered_by_size_or_alphabet_and_1_is_1_0(write, labels, name
         (["Pos", "pos", "third"], "differ only in case"),
         (["é", "e\u0301", "third"], "differ only in case"),
         (["a", "a\u200b", "third"], "differ only in case"),
-        (["1", "1.0", "0"], "'1', '1.0' are one class"),
     ],
 )
 def test_labels_that_look_the_same_are_reported(write, labels, note):

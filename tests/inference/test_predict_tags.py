@@ -9,7 +9,7 @@ import pytest
 from headstart.data.splits import read_dataset
 from headstart.errors import HeadstartError
 from headstart.run import NetworkRun
-from headstart.tasks.examples import run_network
+from headstart.tasks.task import run_network
 from tests.labelled import write_conll
 
 TEXT = "7 Grace Hopper saw New York."

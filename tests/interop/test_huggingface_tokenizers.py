@@ -8,7 +8,7 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
 from headstart.interop.huggingface import read_tokenizer
 from headstart.interop.huggingface_export import TEXTS
-from headstart.tasks.examples import TextEncoding, between_texts
+from headstart.tasks.task import TextEncoding, between_texts
 
 transformers = pytest.importorskip("transformers")
 BERT = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

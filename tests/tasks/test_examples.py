@@ -11,7 +11,7 @@ from headstart.model.config import POOLINGS, ClassificationConfig
 from headstart.model.model import Model, build_model, new_head
 from headstart.model.pooling import pool
 from headstart.model.presets import preset
-from headstart.tasks.examples import Examples, TokenDropout, run_network
+from headstart.tasks.task import Examples, TokenDropout, run_network
 from headstart.training.finetune import finetune
 from tests.labelled import config, splits
 from tests.model.networks import tiny

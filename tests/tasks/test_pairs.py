@@ -12,7 +12,7 @@ from headstart.data.dataset import Dataset
 from headstart.data.tokenizers import train_tokenizer
 from headstart.run import NetworkRun, evaluation_rows
 from headstart.tasks.classification import Pairs, fit_pair
-from headstart.tasks.examples import TextEncoding
+from headstart.tasks.task import TextEncoding
 from headstart.training.finetune import finetune
 from tests.labelled import config
 

@@ -7,8 +7,8 @@ from headstart.config import FinetuneConfig
 from headstart.data.dataset import Questions
 from headstart.data.tokenizers import train_tokenizer
 from headstart.run import NetworkRun, evaluation_rows
-from headstart.tasks.examples import TextEncoding
 from headstart.tasks.spans import Spans
+from headstart.tasks.task import TextEncoding
 
 
 def test_it_learns_to_find_answers_and_to_find_none(answerer):

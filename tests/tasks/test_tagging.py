@@ -9,8 +9,8 @@ from headstart.data.splits import read_dataset
 from headstart.data.tokenizers import train_tokenizer
 from headstart.errors import HeadstartError
 from headstart.run import NetworkRun, evaluation_rows
-from headstart.tasks.examples import IGNORE_INDEX, TextEncoding, word_windows
 from headstart.tasks.tagging import Tagging
+from headstart.tasks.task import IGNORE_INDEX, TextEncoding, word_windows
 
 
 def test_it_learns_entities(tagger):

@@ -9,7 +9,7 @@ from headstart.linear import POOLED_CS, FoldFeatures, fit_regression, select_C
 from headstart.model.config import ClassificationConfig
 from headstart.model.model import build_model
 from headstart.model.presets import preset
-from headstart.tasks.examples import Examples, run_network
+from headstart.tasks.task import Examples, run_network
 from headstart.training.initialization import fit_head, probe_features
 
 SIZES = {"vocab_size": 12, "width": 8, "layers": 1, "heads": 2, "feed_forward_width": 16}

@@ -105,7 +105,6 @@ def predict(
             where=run,
             fix="leave --explain out",
         )
-    from headstart.explain import METHOD
     from headstart.predictions import group_texts, input_columns
 
     inputs = group_texts(task, texts or [])
@@ -115,7 +114,7 @@ def predict(
     ]
     for one, given_texts in zip(found, inputs if explain else [], strict=False):
         effects = [asdict(word) for word in opened.explain(given_texts)]
-        one["explanation"] = {"method": METHOD, "effects": effects}
+        one["explanation"] = {"method": "occlusion", "effects": effects}
     if json:
         print_json({"run": str(opened.folder), "predictions": found})
     elif "tags" in task.prediction_fields:
@@ -277,7 +276,9 @@ def print_evaluation(task: Any, found: dict[str, Any]) -> None:
     if classes := found.get("classes"):
         if len(classes) > MOST_CLASSES:
             classes = sorted(classes, key=lambda one: one["f1"])[:MOST_CLASSES]
-            write("the lowest F1 of {count:,} classes (--json has all):", count=len(found["classes"]))
+            write(
+                "the lowest F1 of {count:,} classes (--json has all):", count=len(found["classes"])
+            )
         shares = dict.fromkeys(("precision", "recall", "f1"), ".1%")
         results().print(record_table(classes, {"name": "", **shares, "support": ","}))
     if mistakes := found.get("mistakes"):

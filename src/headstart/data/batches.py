@@ -127,8 +127,8 @@ def is_complete(folder: Path) -> bool:
 
 def _manifest(folder: Path) -> bytes:
     """Return the content of a manifest: the checksum of every other file."""
-    checksums = {path.name: hash_content(path) for path in sorted(folder.glob("*.bin"))}
-    return json.dumps(checksums, indent=2).encode()
+    files = sorted(folder.glob("*.bin"))
+    return json.dumps({file.name: hash_content(file) for file in files}, indent=2).encode()
 
 
 def _make_store(documents: Iterable[str], tokenizer: Tokenizer, held_out: int, place: Path) -> None:
@@ -211,7 +211,6 @@ def choose_held_out(corpus: Iterable[str], share: float, *, min_bytes: int) -> i
 
 
 Indices = NDArray[np.integer]
-PADDING_SEGMENT = 0
 _POOL = 100  # batches: sorting by length in larger pools saves little and shuffles less
 
 
@@ -233,9 +232,8 @@ def shuffled_batch(items: int, batch_size: int, *, seed: int, step: int) -> Indi
     parts = []
     while first < stop:
         epoch, start = divmod(first, items)
-        part = shuffled(items, seed, epoch)[start : start + stop - first]
-        parts.append(part)
-        first += len(part)
+        parts.append(shuffled(items, seed, epoch)[start : start + stop - first])
+        first += len(parts[-1])
     return np.concatenate(parts)
 
 
@@ -303,9 +301,9 @@ class TokenSource:
         self.tokenizer = tokenizer
         self.length = length
         self.special_ids = torch.tensor(sorted(tokenizer.specials.values()), dtype=torch.long)
-        ends = (tokenizer.begin_id, tokenizer.end_id)
         self._begin, self._end = (
-            np.array([] if special is None else [special], dtype=np.uint32) for special in ends
+            np.array([] if special is None else [special], dtype=np.uint32)
+            for special in (tokenizer.begin_id, tokenizer.end_id)
         )
         self._extra = len(self._begin) + len(self._end)  # tokens per document
         self.tokens = store.tokens + self._extra * len(store)  # of the stream
@@ -324,7 +322,7 @@ class TokenSource:
         shape = (len(numbers), self.length + extra)
         # Without a padding token any id will do: segment 0 masks it.
         tokens = np.full(shape, self.tokenizer.pad_id or 0, dtype=np.int64)
-        segments = np.full(shape, PADDING_SEGMENT, dtype=np.int64)
+        segments = np.zeros(shape, dtype=np.int64)
         for row, number in enumerate(numbers):
             start = position = int(number) * shape[1]
             stop = min(start + shape[1], self.tokens)

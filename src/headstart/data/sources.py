@@ -95,9 +95,6 @@ class Source:
         return place if line is None else f"{place} (line {line})"
 
 
-PartSources = dict[str, list[Source]]  # of train, validation and test
-
-
 def find_kind(path: Path) -> tuple[str | None, bool]:
     """Return the kind that a file's name implies, and whether it is gzipped.
 
@@ -194,7 +191,7 @@ def find_classes(folder: Path) -> dict[str, list[Path]]:
         for one in _entries(folder)
         if one.is_dir() and one.name not in UNLABELLED
     }
-    parts = all(part_of(name) for name in classes)
+    parts = all(map(part_of, classes))
     return classes if len(classes) > 1 and not parts and all(classes.values()) else {}
 
 
@@ -204,7 +201,7 @@ def find_parts(
     validation: Given | None = None,
     test: Given | None = None,
     kind: str | None = None,
-) -> tuple[PartSources, list[str]]:
+) -> tuple[dict[str, list[Source]], list[str]]:
     """Find the sources of each part of a dataset.
 
     Words of a file's name decide, wherever they are: `train.csv`, `reviews_dev.tsv`, `eng.testb`.
@@ -243,8 +240,7 @@ def find_parts(
     unnamed = any(part_of(one.name) is None for one in sources)
     if not is_folder and (unnamed or "train" not in parts or len(parts) == 1):
         found = {"train": sources, "validation": [], "test": []}
-        apart = "to keep them apart: TRAIN --validation FILE --test FILE"
-        notes = [f"{_listed(sources)} are read as one dataset; {apart}"] if len(given) > 1 else []
+        notes = [f"{_listed(sources)} are read as one dataset"] if len(given) > 1 else []
     for part, path in {"validation": validation, "test": test}.items():
         if path is not None:
             found[part] = [*([] if is_folder else found[part]), find_source(path, kind)]
@@ -420,8 +416,7 @@ class Lines:
         with open_unzipped(self.source) as unzipped:
             start = unzipped.peek(4)
             marked = (name for mark, name in BYTE_ORDER_MARKS.items() if start.startswith(mark))
-            encoding = next(marked, self.encoding)
-            yield io.TextIOWrapper(unzipped, encoding, ERRORS)
+            yield io.TextIOWrapper(unzipped, next(marked, self.encoding), ERRORS)
 
 
 def check_text(value: object, encoding: str = "utf-8") -> str:
@@ -430,8 +425,7 @@ def check_text(value: object, encoding: str = "utf-8") -> str:
     The error of a missing or blank text has the code "empty".
     """
     if value in (None, "") or value != value or (isinstance(value, str) and value.isspace()):
-        fix = "fill it in, or delete the row"
-        raise HeadstartError("the text is empty", fix=fix, code="empty")
+        raise HeadstartError("the text is empty", fix="fill it in, or delete the row", code="empty")
     if not isinstance(value, str):
         raise HeadstartError(
             f"the text is not text but a {type(value).__name__} ({str(value)[:40]})",

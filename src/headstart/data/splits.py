@@ -8,7 +8,7 @@ file, another machine or another Python gives the same rows.
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from itertools import chain, islice
@@ -27,6 +27,7 @@ from headstart.data.dataset import (
     batched,
     listed,
     short_label,
+    split_labels,
 )
 from headstart.data.overlap import HeldOutTexts, text_key
 from headstart.data.readers import SPLIT_SEED, Row, open_hub, open_rows, strict
@@ -44,9 +45,13 @@ from headstart.errors import HeadstartError
 from headstart.progress import ProgressCallback
 
 PROGRESS_ROWS = 1_000
+<<<<<<< HEAD
+=======
 GUESS_ROWS = 1_000  # whose labels are looked at to guess the task
 SHOWN = 5  # groups of labels in a message
+>>>>>>> parent of 4830f39 (Find columns by name or as the only one left, without looking at their values)
 FILE_KINDS = {"tagging": "conll", "spans": "squad"}  # of tasks that do not read tables
+SHOWN = 5  # groups of labels in a message
 TEST_SHARE = 0.1
 VALIDATION_SHARE = 0.1
 BETWEEN = "\ufdd0"  # two texts, in a hash
@@ -169,7 +174,6 @@ def _read_part(
         The rows; how the sources were read; and notes on columns and labels, for the user to check.
     """
     rows, found, notes = list[Row](), list[str](), list[str]()
-    spellings: dict[str, set[str]] = defaultdict(set)
     declared: list[str] | None = None
     for source in sources:
         if source.kind == "conll" and task != "tagging":
@@ -191,8 +195,6 @@ def _read_part(
             if progress and len(rows) % PROGRESS_ROWS == 0:
                 progress(len(rows), None)
         declared = declared or opened.label_names
-        for label, written in opened.spellings.items():
-            spellings[label] |= written
     used = [row for row in rows if row.problem is None]
     if not used:
         where = ", ".join(source.name for source in sources)
@@ -203,7 +205,6 @@ def _read_part(
         "files": files if len(set(files)) > 1 else [],
         "dropped": {"empty": len(rows) - len(used)} if len(used) < len(rows) else {},
     }
-    notes += _label_notes(spellings)
     texts = [row.text for row in used]
     if task == "spans":
         questions, contexts = map(list, zip(*texts, strict=True))
@@ -213,6 +214,7 @@ def _read_part(
     labels = [row.label if task == "tagging" else [row.label] for row in used]
     if label_names is None:
         label_names = _sort_labels(set(chain.from_iterable(labels)), declared, task)
+    notes += _label_notes(label_names)
     numbers = {label: number for number, label in enumerate(label_names)}
     for row, names in zip(used, labels, strict=True):
         unknown = [label for label in names if label not in numbers]
@@ -238,26 +240,18 @@ def _read_part(
     return part, found, notes
 
 
-def _label_notes(spellings: Mapping[str, set[str]]) -> list[str]:
-    """Report labels that may be the same class, and spellings that are one class.
-
-    Similar labels differ only in case, white space, Unicode form or invisible characters.
-    """
+def _label_notes(labels: Iterable[str]) -> list[str]:
+    """Report labels that differ only in case, white space, Unicode form or invisible characters."""
     similar: dict[str, list[str]] = defaultdict(list)
-    for name in sorted(spellings):
+    for name in sorted({one for label in labels for one in split_labels(label)}):
         plain = unicodedata.normalize("NFKC", name).casefold()
         visible = (c for c in plain if not c.isspace() and unicodedata.category(c) != "Cf")
         similar["".join(visible)].append(name)
-    different = [
+    several = [names for names in similar.values() if len(names) > 1]
+    return [
         f"labels {listed(names)} differ only in case, white space or Unicode form, and are "
         "different classes here"
-        for names in similar.values()
-        if len(names) > 1
-    ]
-    return different[:SHOWN] + [
-        f"labels {listed(sorted(written))} are one class: {short_label(name)}"
-        for name, written in spellings.items()
-        if len(written) > 1
+        for names in several[:SHOWN]
     ]
 
 
@@ -271,9 +265,8 @@ def read_texts(sources: Iterable[Given], *, encoding: str = "utf-8") -> list[Tex
         parts, _ = find_parts([given])
         kinds = {source.kind for source in parts["train"]}
         if kinds & {"embedded", "hub"} or parts["test"] or parts["validation"]:
-            splits = read_dataset(given, encoding=encoding)
-            held_out = [part for name, part in splits.parts().items() if name != "train"]
-            texts += [text for part in held_out for text in part.texts]
+            for name, part in read_dataset(given, encoding=encoding).parts().items():
+                texts += [] if name == "train" else part.texts
         else:
             for source in parts["train"]:
                 rows = open_rows(source, ReadOptions(encoding=encoding))
@@ -509,8 +502,8 @@ def take_budget(part: PartT, budget: str, seed: int) -> PartT:
     for row in sorted(range(len(part)), key=ranks.__getitem__):
         first.setdefault((text_key(texts[row]), classes[row]), row)
     size = _budget_size(budget, len(first), len(names))
-    rows = _interleave(first.values(), part, ranks)[:size]
-    return part.pick(rows, duplicate=len(part) - len(first))
+    rows = _interleave(first.values(), part, ranks)
+    return part.pick(rows[:size], duplicate=len(part) - len(first))
 
 
 def _budget_size(budget: str, available: int, classes: int) -> int:

@@ -246,8 +246,8 @@ def find_problem(text: str) -> str | None:
         return None
     patterns = map(json.loads, _PATTERN.findall(steps))
     characters = "".join(sorted({*"".join(patterns), *"a 0.\n"})[:64])
-    arguments = [json.dumps(characters), str(CHECK_MEMORY), str(MAX_GROWTH)]
-    command = [sys.executable, "-c", _CHECK, *arguments]
+    limits = [str(CHECK_MEMORY), str(MAX_GROWTH)]
+    command = [sys.executable, "-c", _CHECK, json.dumps(characters), *limits]
     try:
         done = subprocess.run(
             command, input=text.encode(), capture_output=True, timeout=CHECK_SECONDS

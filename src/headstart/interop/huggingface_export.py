@@ -30,7 +30,7 @@ from headstart.model.config import BaseConfig, ClassificationConfig, LanguageMod
 from headstart.model.model import swap_head
 from headstart.model.presets import stock_head
 from headstart.run import NetworkRun
-from headstart.tasks.examples import between_texts
+from headstart.tasks.task import between_texts
 from headstart.training.callbacks import Callback
 from headstart.training.initialization import fit_head, read_splits
 

@@ -46,7 +46,7 @@ from headstart.model.model import Model
 from headstart.model.pooling import join_windows, pool, pooled_position
 from headstart.model.positions import LearnedPositions
 from headstart.run import ROWS, NetworkRun
-from headstart.tasks.examples import between_texts
+from headstart.tasks.task import between_texts
 from headstart.training.initialization import embedding_run
 
 PACKAGES = ("onnx", "onnxruntime", "onnxscript")

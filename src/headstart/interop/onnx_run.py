@@ -23,8 +23,7 @@ from headstart.machine import choose_threads
 from headstart.progress import ProgressCallback
 from headstart.run import EXPORTED, TASK_FORMS, Run
 from headstart.tasks import find_task
-from headstart.tasks.examples import Examples, Ids, Long, Output, TextEncoding
-from headstart.tasks.task import Task
+from headstart.tasks.task import Examples, Ids, Long, Output, Task, TextEncoding
 
 BATCH_TOKENS = 512  # a session has little to do beside products: small batches stay in the cache
 AGAIN = "export the run again"

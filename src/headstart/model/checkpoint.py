@@ -62,7 +62,9 @@ def read_config(path: Path) -> dict[str, Any]:
     """Read a `config.json`; its `base` and `head` are not checked yet."""
     if not path.is_file():
         raise HeadstartError(
-            f"there is no {path.name} here", where=path.parent, fix="name the folder of a run"
+            f"there is no {path.name} here",
+            where=path.parent,
+            fix="name the folder of a run; a study has its best one in its folder best",
         )
     try:
         config = json.loads(path.read_text(encoding="utf-8"))

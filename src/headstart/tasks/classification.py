@@ -37,16 +37,17 @@ from headstart.evaluation.metrics import (
 )
 from headstart.model.config import ClassificationConfig
 from headstart.model.presets import Preset
-from headstart.tasks.examples import (
+from headstart.tasks.task import (
     Examples,
     Ids,
     LabelledBatch,
     Output,
+    Prediction,
+    Task,
     TextEncoding,
     between_texts,
     encode_texts,
 )
-from headstart.tasks.task import Prediction, Task
 
 CERTAIN = 5.0  # a logit
 THRESHOLD = 0.5  # a label is predicted from this probability on
@@ -106,8 +107,11 @@ class Classification(Task[Dataset]):
     def prediction(self, probabilities: dict[str, float]) -> Prediction:
         """Make the prediction for a row from the probabilities of its labels."""
         label = max(probabilities, key=probabilities.__getitem__)
-        p = probabilities[label]
-        return {"label": label, "probability": p, "probabilities": probabilities}
+        return {
+            "label": label,
+            "probability": probabilities[label],
+            "probabilities": probabilities,
+        }
 
     def report(self, scores: Floats, rows: Dataset, temperature: float = 1.0) -> dict[str, Any]:
         probabilities = self.probabilities(scores, temperature)
@@ -225,8 +229,9 @@ class MultiLabel(Classification):
         return replace(super().encode(rows, encoding), targets=targets)
 
     def loss(self, outputs: Tensor, batch: LabelledBatch) -> Tensor:
-        loss = F.binary_cross_entropy_with_logits(outputs.float(), batch.targets, reduction="none")
-        return loss.mean(dim=1)
+        return F.binary_cross_entropy_with_logits(
+            outputs.float(), batch.targets, reduction="none"
+        ).mean(dim=1)
 
     def probabilities(self, scores: Floats, temperature: float = 1.0) -> Floats:
         return np.asarray(expit(scores / temperature))
@@ -273,15 +278,14 @@ class MultiLabel(Classification):
         """Make the indicator matrix (rows, labels): 1 where the row has the label."""
         combinations = np.zeros((len(rows.label_names), len(self.labels)), dtype=np.int64)
         for number, combination in enumerate(rows.label_names):
-            columns = self.label_numbers(split_labels(combination), where or rows.name)
-            combinations[number, columns] = 1
+            labels = split_labels(combination)
+            combinations[number, self.label_numbers(labels, where or rows.name)] = 1
         return combinations[np.asarray(rows.labels, dtype=np.int64)]
 
 
 def row_weights(rows: Dataset) -> NDArray[np.float32]:
     """List the weight of each text in training; 1 where the rows have none."""
-    given = [1.0] * len(rows) if rows.weights is None else rows.weights
-    return np.array(given, dtype=np.float32)
+    return np.array(rows.weights or [1.0] * len(rows), dtype=np.float32)
 
 
 def fit_pair(first: Ids, second: Ids, room: int) -> tuple[Ids, Ids]:

@@ -23,18 +23,19 @@ from headstart.errors import HeadstartError
 from headstart.evaluation.metrics import RowScores, exact_match, mean_scores, span_f1
 from headstart.model.config import SpansConfig
 from headstart.model.presets import Preset
-from headstart.tasks.examples import (
+from headstart.tasks.task import (
     Examples,
     Ids,
     LabelledBatch,
     Output,
+    Prediction,
+    Task,
     TextEncoding,
     between_texts,
     encode_texts,
     encode_words,
     word_windows,
 )
-from headstart.tasks.task import Prediction, Task
 
 NO_ANSWER = "no answer"  # a label of the task where some questions have none
 MAX_ANSWER_WORDS = 30
@@ -187,8 +188,7 @@ class Spans(Task[Questions]):
 
 
 def _first_sentences(rows: Questions) -> list[SpanScore]:
-    found = [first_sentence(context) for context in rows.contexts]
-    return [SpanScore(text, 0, len(text), 1.0, 0.0) for text in found]
+    return [SpanScore(text, 0, len(text), 1.0, 0.0) for text in map(first_sentence, rows.contexts)]
 
 
 def _target(window: Window, answers: list[tuple[int, str]]) -> Ids:

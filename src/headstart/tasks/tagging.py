@@ -6,7 +6,7 @@ longer than the length are read in windows, or cut; a word that was not read cou
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from math import prod
 from typing import Any, ClassVar
 
@@ -30,26 +30,20 @@ from headstart.evaluation.metrics import (
 )
 from headstart.model.config import TaggingConfig
 from headstart.model.presets import Preset
-from headstart.tasks.examples import (
+from headstart.tasks.task import (
     IGNORE_INDEX,
     Examples,
     Ids,
     LabelledBatch,
     Output,
+    Prediction,
+    Task,
     TextEncoding,
     encode_words,
     word_windows,
 )
-from headstart.tasks.task import Prediction, Task
 
 TagScores = list[NDArray[np.float64]]  # of each sentence: (words that were read, tags)
-
-
-@dataclass(frozen=True)
-class SplitTexts(Sentences):
-    """Sentences without tags that were split from texts."""
-
-    texts: list[str] = field(default_factory=list)
 
 
 class Tagging(Task[Sentences]):
@@ -71,7 +65,7 @@ class Tagging(Task[Sentences]):
         tags = [[numbers[tag] for tag in tags] for tags in rows.tags]
         return replace(rows, tags=tags, label_names=self.labels)
 
-    def unlabelled(self, inputs: Sequence[str | Sequence[str]]) -> SplitTexts:
+    def unlabelled(self, inputs: Sequence[str | Sequence[str]]) -> Sentences:
         """Convert texts, which are split into words, or lists of words to sentences."""
         texts = [one if isinstance(one, str) else " ".join(one) for one in inputs]
         words = []
@@ -80,7 +74,7 @@ class Tagging(Task[Sentences]):
                 one = [one[start:end] for start, end in split_words(one)]
             words.append(list(one))
         tags = [[0] * len(one) for one in words]
-        return SplitTexts("texts", words, tags, self.labels, texts=texts)
+        return Sentences("texts", words, tags, self.labels, texts=texts)
 
     def head(self, preset: Preset, pooling: Pooling | None) -> TaggingConfig:
         return TaggingConfig(tags=len(self.labels), dropout=preset.base.dropout)
@@ -112,13 +106,12 @@ class Tagging(Task[Sentences]):
 
     def loss(self, outputs: Tensor, batch: LabelledBatch) -> Tensor:
         words = (batch.targets != IGNORE_INDEX).sum(dim=1)
-        total = F.cross_entropy(
+        return F.cross_entropy(
             outputs.float().transpose(1, 2),  # (B, tags, T)
             batch.targets,
             reduction="none",
             ignore_index=IGNORE_INDEX,
-        ).sum(dim=1)
-        return total / words.clamp(min=1)
+        ).sum(dim=1) / words.clamp(min=1)
 
     def decode(self, outputs: Sequence[Output], examples: Examples) -> TagScores:
         scores: list[list[NDArray[np.float64]]] = [[] for _ in range(examples.owners[-1] + 1)]
@@ -130,9 +123,8 @@ class Tagging(Task[Sentences]):
         self, scores: TagScores, rows: Sentences, temperature: float = 1.0
     ) -> list[Prediction]:
         """Predict tags, probabilities and entities; words that were not read have `None`."""
-        texts = rows.texts if isinstance(rows, SplitTexts) else rows.keys
         found = []
-        for one, text, words in zip(scores, texts, rows.words, strict=True):
+        for one, text, words in zip(scores, rows.keys, rows.words, strict=True):
             chances = at_temperature(one, temperature)  # (words that were read, tags)
             tags = [self.labels[tag] for tag in chances.argmax(axis=1)]
             probabilities: list[float] = chances.max(axis=1).tolist()

@@ -35,8 +35,7 @@ from headstart.run import (
     write_task,
 )
 from headstart.tasks import find_task
-from headstart.tasks.examples import Examples, TextEncoding, TokenDropout
-from headstart.tasks.task import Task
+from headstart.tasks.task import Examples, Task, TextEncoding, TokenDropout
 from headstart.training.callbacks import Callback, Callbacks, MetricsFile
 from headstart.training.initialization import fit_head, read_splits, start_model, text_encoding
 from headstart.training.run_files import (

@@ -44,8 +44,7 @@ from headstart.objectives import OBJECTIVES
 from headstart.progress import ProgressCallback
 from headstart.run import NetworkRun
 from headstart.tasks import find_task
-from headstart.tasks.examples import Examples, TextEncoding, run_network
-from headstart.tasks.task import Task
+from headstart.tasks.task import Examples, Task, TextEncoding, run_network
 from headstart.training.callbacks import Callback
 from headstart.training.corpus import PretrainData, network_preset
 
