@@ -45,11 +45,7 @@ from headstart.errors import HeadstartError
 from headstart.progress import ProgressCallback
 
 PROGRESS_ROWS = 1_000
-<<<<<<< HEAD
-=======
 GUESS_ROWS = 1_000  # whose labels are looked at to guess the task
-SHOWN = 5  # groups of labels in a message
->>>>>>> parent of 4830f39 (Find columns by name or as the only one left, without looking at their values)
 FILE_KINDS = {"tagging": "conll", "spans": "squad"}  # of tasks that do not read tables
 SHOWN = 5  # groups of labels in a message
 TEST_SHARE = 0.1
