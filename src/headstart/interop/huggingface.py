@@ -4,6 +4,9 @@
 command works with it. Weights are read from safetensors only, and no code of a model is ever run.
 The config is compared with the sizes of the stored tensors before anything is allocated.
 
+A name of the Hub becomes a revision, with one request, so that a run can be repeated when the model
+there has changed; then its files, pinned to it, in the cache that all tools of Hugging Face share.
+
 What `config.json` does not say is found by trying: whether a model is causal, and which token its
 classifier reads. A head that cannot be separated from its model is left out.
 """
@@ -12,6 +15,7 @@ import copy
 import inspect
 import json
 import math
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,7 +34,6 @@ from headstart.checksums import checksum
 from headstart.data.tokenizers import Tokenizer
 from headstart.errors import HeadstartError, need_packages
 from headstart.files import Form, read_object
-from headstart.interop.hub import find_folder
 from headstart.model.attention import take
 from headstart.model.base import Transformer
 from headstart.model.config import (
@@ -46,6 +49,16 @@ from headstart.run import NetworkRun
 from headstart.tasks import find_task
 from headstart.tasks.task import Task
 
+NAME = re.compile(r"(?P<name>\w[\w.-]*(?:/[\w.-]+)?)(?:@(?P<revision>[\w./-]+))?")
+FILES = [
+    *("config.json", "tokenizer*", "special_tokens_map.json", "vocab.*", "merges.txt", "*.model"),
+    *("*.safetensors", "*.safetensors.index.json"),
+]
+NOT_SENT = "there is no such folder, and the Hugging Face Hub did not send this model"
+CHECK_NETWORK = (
+    "check the name and the network, and start the same command again: what was downloaded is "
+    "kept; a model with terms needs that you accept them on its page and log in with: hf auth login"
+)
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 TASK = "headstart_task"  # in the config.json of our exports
 AGAIN = "download the folder again, with all of its files"
@@ -248,6 +261,40 @@ def split_head(outer: Any, kind: str) -> tuple[StockLayers, nn.Linear]:
     return StockLayers(outer, names[-1]), output
 
 
+def find_folder(given: str) -> Path:
+    """Return the folder that `hf:` was followed by, or the files of a model of the Hub."""
+    folder = Path(given).expanduser()
+    if folder.exists():
+        return folder
+    name, _, revision = pin(given).partition("@")
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.utils.tqdm import disable_progress_bars
+
+    disable_progress_bars()
+    with _explained(f"hf:{name}", CHECK_NETWORK, NOT_SENT):
+        return Path(snapshot_download(name, revision=revision, allow_patterns=FILES))
+
+
+def pin(given: str) -> str:
+    """Return what a recipe keeps: a folder as it is, a name with the revision of today."""
+    if Path(given).expanduser().exists():
+        return given
+    found = NAME.fullmatch(given)
+    if found is None:
+        raise HeadstartError(
+            "there is no such folder",
+            where=given,
+            fix="name a folder (hf:PATH) or a model of the Hub (hf:owner/name)",
+        )
+    need_packages("hf", "huggingface_hub", "transformers")
+    if found["revision"]:
+        return given
+    from huggingface_hub import HfApi
+
+    with _explained(f"hf:{given}", CHECK_NETWORK, NOT_SENT):
+        return f"{given}@{HfApi().model_info(given, timeout=10).sha}"
+
+
 def open_base(name: str) -> NetworkRun:
     """Open `PATH` or `owner/name`, the part of a name after `hf:`."""
     folder = find_folder(name)
@@ -349,7 +396,11 @@ def _describe(inner: Any) -> BaseConfig:
     tables = [one for one in inner.modules() if isinstance(one, nn.Embedding) and one is not words]
     offset = max([0, *(one.padding_idx + 1 for one in tables if one.padding_idx is not None)])
     max_length = max(1, positions - offset) if positions else LONGEST
-    causal = _is_causal(inner, _few_tokens(words.num_embeddings, max_length))
+    tokens = _few_tokens(words.num_embeddings, max_length)
+    other = tokens.clone()
+    other[0, -1] = tokens[0, 0]
+    first, second = (inner(input_ids=one).last_hidden_state[0, 0] for one in (tokens, other))
+    causal = torch.equal(first, second)  # the first token's vector ignores the last token
     return BaseConfig(
         vocab_size=words.num_embeddings,
         width=values.hidden_size,
@@ -366,15 +417,6 @@ def _describe(inner: Any) -> BaseConfig:
         dropout=dropout[0] if dropout else 0.0,
         transformers=values.to_json_string(use_diff=False),
     )
-
-
-@torch.no_grad()
-def _is_causal(inner: Any, tokens: Tensor) -> bool:
-    """Find out whether the first token's vector depends on the last token."""
-    other = tokens.clone()
-    other[0, -1] = tokens[0, 0]
-    first, second = (inner(input_ids=one).last_hidden_state[0, 0] for one in (tokens, other))
-    return torch.equal(first, second)
 
 
 def _few_tokens(vocab_size: int, max_length: int) -> Tensor:
@@ -394,17 +436,17 @@ def library() -> Any:
 
 
 @contextmanager
-def _explained(where: object = None, fix: str = CHECK) -> Iterator[None]:
-    """Turn the errors of `transformers`, whose kinds have no common base, into one message."""
+def _explained(
+    where: object = None, fix: str = CHECK, what: str = "transformers cannot open this model"
+) -> Iterator[None]:
+    """Turn errors of `transformers` or the Hub, whose kinds have no common base, into one."""
     try:
         yield
     except HeadstartError:
         raise
     except Exception as error:
         reason = " ".join(str(error).split())[:300] or type(error).__name__
-        raise HeadstartError(
-            f"transformers cannot open this model: {reason}", where=where, fix=fix
-        ) from None
+        raise HeadstartError(f"{what}: {reason}", where=where, fix=fix) from None
 
 
 def make_model(auto: str, values: Any) -> Any:

@@ -129,6 +129,7 @@ def pretrain(
         if not processes.first:
             return run
         hidden = ("step", "train_loss", "seconds", "total_seconds")
+        best = next(row for row in state.history if row["step"] == state.best_step)
         summary = {
             "run": str(folder),
             "objective": config.objective,
@@ -137,7 +138,7 @@ def pretrain(
             "seconds": state.seconds,
             "tokens_per_second": state.tokens / max(state.seconds, 1e-9),
             "best_step": state.best_step,
-            "held_out": {k: v for k, v in state.best_row.items() if k not in hidden},
+            "held_out": {k: v for k, v in best.items() if k not in hidden},
             "unigram_perplexity": math.exp(batches.unigram_loss()),
             "parameters": plan["parameters"],
         }

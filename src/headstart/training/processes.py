@@ -97,10 +97,6 @@ class Processes:
                 for tensor in [*model.parameters(), *model.buffers()]:
                     dist.broadcast(tensor, 0)
 
-    def share(self, parts: Sequence[T]) -> Sequence[T]:
-        """Return those parts of a step that this process computes."""
-        return parts[self.rank :: self.count]
-
     def sum_gradients(self, parameters: Iterable[nn.Parameter], loss: float) -> float:
         """Replace each gradient by the sum over all processes; returns the sum of the losses."""
         if self.count == 1:
