@@ -26,14 +26,13 @@ from headstart.files import cache_folder, write_text
 
 def look_up() -> dict[str, Any]:
     """Look at the machine as this process may use it; takes milliseconds once PyTorch is loaded."""
-    cpu = torch.cpu.get_capabilities().get("cpu_name")
     memory, limit = psutil.virtual_memory(), _container_limit("memory.max")
     cards = range(torch.cuda.device_count())
     return {
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "torch": torch.__version__,
-        "cpu": str(cpu or platform.processor() or "unknown"),
+        "cpu": torch.cpu.get_capabilities().get("cpu_name") or platform.processor() or "unknown",
         "cores": psutil.cpu_count(logical=False) or os.cpu_count() or 1,  # physical ones
         "usable_cores": usable_cores(),
         "memory_bytes": min([memory.total, *limit]),
@@ -157,5 +156,8 @@ def resolve_machine(config: C) -> C:
     threads = choose_threads(config.threads)
     torch.set_num_threads(threads)
     device = pick_device(config.device)
-    precision = config.precision or choose_precision(device)["precision"]
-    return config.replace(device=str(device), threads=threads, precision=precision)
+    return config.replace(
+        device=str(device),
+        threads=threads,
+        precision=config.precision or choose_precision(device)["precision"],
+    )

@@ -92,8 +92,9 @@ def count_parameters(preset: Preset, classes: int = 2) -> Counts:
     }
 
     def count(formula: str) -> int:
-        python = formula.replace("·", "*").replace("²", "**2")
-        return int(eval(python, {"__builtins__": {}}, values))
+        return int(
+            eval(formula.replace("·", "*").replace("²", "**2"), {"__builtins__": {}}, values)
+        )
 
     def lines(*rows: tuple[str, str, str]) -> list[CountLine]:
         """Make a line of each name, formula and note; no formula means no such part."""

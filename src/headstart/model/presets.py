@@ -50,8 +50,7 @@ def preset(name: str, *, objective: PresetObjective | None = None, **sizes: int 
     """
     if name not in PRESETS:
         raise HeadstartError(f"unknown preset {name!r}; the presets are {', '.join(PRESETS)}")
-    given = {key: value for key, value in sizes.items() if value is not None}
-    return PRESETS[name](objective, given)
+    return PRESETS[name](objective, {key: one for key, one in sizes.items() if one is not None})
 
 
 def lab(objective: PresetObjective | None, sizes: dict[str, int]) -> Preset:
