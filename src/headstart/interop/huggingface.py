@@ -314,9 +314,13 @@ def open_base(name: str) -> NetworkRun:
             fix="put the model's own tokenizer.json there",
         )
     base.config = replace(base.config, vocab_padding=spare)
-    task = None if head is None else _find_task(values, head.config)
-    length = min(base.config.max_length, LONGEST)
-    return NetworkRun(folder, Model(base, head).eval(), tokenizer, task=task, length=length)
+    return NetworkRun(
+        folder,
+        Model(base, head).eval(),
+        tokenizer,
+        length=min(base.config.max_length, LONGEST),
+        task=None if head is None else _find_task(values, head.config),
+    )
 
 
 def fingerprint(name: str) -> str:
@@ -466,9 +470,10 @@ def _read_json(config: BaseConfig) -> Any:
 
 
 def _read_config(folder: Path) -> Any:
-    auto = library().AutoConfig
     with _explained(folder):
-        found = auto.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        found = library().AutoConfig.from_pretrained(
+            folder, local_files_only=True, trust_remote_code=False
+        )
     found._attn_implementation = None  # a name there can be that of code on the Hub
     sizes = ("hidden_size", "num_hidden_layers", "vocab_size")
     if found.is_encoder_decoder or not all(hasattr(found, name) for name in sizes):
@@ -489,8 +494,9 @@ def _check_sizes(values: Any, auto: str, folder: Path) -> None:
                 stored[name] = tuple(content.get_slice(name).get_shape())
     layers, total = values.num_hidden_layers, sum(map(math.prod, stored.values()))
     if not isinstance(layers, int) or not 0 < layers <= len(stored):
-        found = f"config.json has {layers} layers, the file {len(stored)} tensors in all"
-        raise _misfit([found], folder)
+        raise _misfit(
+            [f"config.json has {layers} layers, the file {len(stored)} tensors in all"], folder
+        )
     with _explained(folder / CONFIG), torch.device("meta"):
         model = make_model(auto, values)
     wanted = {name: tuple(value.shape) for name, value in model.named_parameters()}
@@ -501,8 +507,8 @@ def _check_sizes(values: Any, auto: str, folder: Path) -> None:
     ]
     count = sum(map(math.prod, wanted.values()))
     if problems or count > 2 * total + SLACK:
-        found = f"config.json has {count:,} parameters, the file {total:,}"
-        raise _misfit([*problems, found], folder)
+        problems.append(f"config.json has {count:,} parameters, the file {total:,}")
+        raise _misfit(problems, folder)
 
 
 def _load(auto: str, values: Any, folder: Path) -> Any:
@@ -524,16 +530,15 @@ def _load(auto: str, values: Any, folder: Path) -> Any:
         *(f"{name} has no place here" for name in surplus),
         *(f"{name} holds NaN or infinite numbers" for name in broken),
     ]
-    problems = [problem for problem in problems if "pooler." not in problem]
-    if problems:
+    if problems := [problem for problem in problems if "pooler." not in problem]:
         raise _misfit(problems, folder)
     return outer.eval()
 
 
 def _misfit(problems: list[str], folder: Path) -> HeadstartError:
-    more = [f"… and {len(problems) - 6} more"] if len(problems) > 6 else []
     return HeadstartError(
-        "the weights do not fit config.json:\n  " + "\n  ".join(sorted(problems)[:6] + more),
+        f"the weights do not fit config.json, in {len(problems)} places:\n  "
+        + "\n  ".join(sorted(problems)[:6]),
         where=folder,
         fix="put the config.json that belongs to these weights there",
     )
@@ -571,7 +576,8 @@ def read_tokenizer(folder: Path) -> Tokenizer:
         if not any(any(folder.glob(name)) for name in ("vocab.*", "*.model")):
             # `transformers` would make an empty one.
             raise ValueError("there is no tokenizer.json here, and no other vocabulary")
-        auto = library().AutoTokenizer
-        made = auto.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        made = library().AutoTokenizer.from_pretrained(
+            folder, local_files_only=True, trust_remote_code=False
+        )
         made.backend_tokenizer.save(f"{temporary}/tokenizer.json")
         return Tokenizer.read(Path(temporary) / "tokenizer.json")
