@@ -64,9 +64,7 @@ def read_plan(folder: Path) -> dict[str, Any]:
 
 def check_identity(identity: dict[str, str], folder: Path) -> None:
     """Reject a resume with other data than the run was started with."""
-    path = folder / IDENTITY
-    fix = "restore the file from a copy, or start another run"
-    saved = read_object(path, fix=fix) if path.is_file() else {}
+    saved = read_object(folder / IDENTITY, fix="restore it, or start another run", default={})
     for name, fingerprint in identity.items():
         if saved.get(name) != fingerprint:
             raise HeadstartError(

@@ -24,7 +24,6 @@ from torch import Tensor, nn
 from headstart.config import FinetuneConfig, PretrainConfig
 from headstart.errors import HeadstartError
 from headstart.machine import autocast
-from headstart.model.checkpoint import copy_weights
 from headstart.training.callbacks import Callback
 from headstart.training.optimizer import (
     clip_gradients,
@@ -322,18 +321,16 @@ class Trainer:
     def _restore(self) -> None:
         assert self.checkpoints is not None
         tensors, state = self.checkpoints.load(self.model)
-        copy_weights(self.model, tensors["model"])
+        self.model.load_state_dict(tensors["model"], strict=False)  # tied weights are there once
         restore_optimizer(self.optimizer, self.model, tensors.get("optimizer", {}))
-        average = tensors.get("average", {})
-        self.average.mean = {name: one.clone().to(self.device) for name, one in average.items()}
+        for name, mean in tensors.get("average", {}).items():
+            self.average.mean[name] = mean.clone().to(self.device)
         for name, value in state.items():
             setattr(self.state, name, value)
 
     def _diverged(self, what: str) -> HeadstartError:
-        found = self.checkpoints.list() if self.checkpoints is not None else []
-        last = f"the last good checkpoint is {found[-1]}" if found else "nothing was saved yet"
         return HeadstartError(
-            f"training diverged at step {self.state.step + 1}: {what}; {last}",
+            f"training diverged at step {self.state.step + 1}: {what}",
             fix=f"use a lower --learning-rate than {self.config.learning_rate:g}, "
             "or --precision fp32",
             code="diverged",
