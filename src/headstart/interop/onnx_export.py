@@ -115,13 +115,15 @@ def export(run: NetworkRun, folder: Path, *, int8: bool = False) -> Exported:
     if (run.folder / ROWS).is_file():  # an evaluation drops the rows that trained the run
         shutil.copyfile(run.folder / ROWS, folder / ROWS)
     opened = open_export(folder)
-    megabytes, before = len(written.graph) / 1e6, 4 * count / 1e6
     return Exported(
         model=f"ONNX graph, {config['precision']}",
         library="onnx",
         pipeline="feature-extraction" if run.task is None else pipeline_tag(run),
         usage=EMBEDDING_USAGE if run.task is None else USAGE,
-        notes=[f"{MODEL} has {megabytes:.1f} MB; the run's weights {before:.1f} MB"],
+        notes=[
+            f"{MODEL} has {len(written.graph) / 1e6:.1f} MB; the run's weights "
+            f"{4 * count / 1e6:.1f} MB"
+        ],
         comparisons=compare(run, opened, int8=int8),
         run=None if run.task is None else opened,
     )

@@ -212,8 +212,9 @@ def start_model(config: FinetuneConfig, task: Task[Any], texts: Sequence[str]) -
     swapped.base.embedding.sparse = True  # rows that no text of a step uses cost nothing
     if config.freeze:
         swapped.base.requires_grad_(False)
-    scratch = config.base is None or config.fresh
-    return StartModel(tokenizer, swapped, [] if scratch else rows, length)
+    return StartModel(
+        tokenizer, swapped, [] if config.base is None or config.fresh else rows, length
+    )
 
 
 @lru_cache(maxsize=1)

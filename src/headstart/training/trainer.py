@@ -329,8 +329,10 @@ class Trainer:
             setattr(self.state, name, value)
 
     def _diverged(self, what: str) -> HeadstartError:
+        found = self.checkpoints.list() if self.checkpoints is not None else []
+        last = f"the last good checkpoint is {found[-1]}" if found else "nothing was saved yet"
         return HeadstartError(
-            f"training diverged at step {self.state.step + 1}: {what}",
+            f"training diverged at step {self.state.step + 1}: {what}; {last}",
             fix=f"use a lower --learning-rate than {self.config.learning_rate:g}, "
             "or --precision fp32",
             code="diverged",
