@@ -301,7 +301,7 @@ def pin_base(base: str) -> str:
     name = hf_name(base)
     if name is None:
         return base
-    from headstart.interop.hub import pin  # needs the Hub's packages
+    from headstart.interop.huggingface import pin  # needs the Hub's packages
 
     return f"{HF}{pin(name)}"
 

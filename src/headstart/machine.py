@@ -26,14 +26,13 @@ from headstart.files import cache_folder, write_text
 
 def look_up() -> dict[str, Any]:
     """Look at the machine as this process may use it; takes milliseconds once PyTorch is loaded."""
-    cpu = torch.cpu.get_capabilities().get("cpu_name")
     memory, limit = psutil.virtual_memory(), _container_limit("memory.max")
     cards = range(torch.cuda.device_count())
     return {
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "torch": torch.__version__,
-        "cpu": str(cpu or platform.processor() or "unknown"),
+        "cpu": torch.cpu.get_capabilities().get("cpu_name") or platform.processor() or "unknown",
         "cores": psutil.cpu_count(logical=False) or os.cpu_count() or 1,  # physical ones
         "usable_cores": usable_cores(),
         "memory_bytes": min([memory.total, *limit]),
@@ -91,16 +90,23 @@ def choose_precision(device: torch.device) -> dict[str, Any]:
 
     Returns
     -------
-    The `precision`, the speed of both (`fp32_gflops`, `bf16_gflops`), and `why`.
+    The `precision`, and `why`.
     """
     if device.type == "cpu":
         make_bf16_safe()
-    speeds = _measure(device)
-    ratio = speeds["bf16"] / speeds["fp32"]
+    # A block's product: 512 tokens, width 256, feed-forward twice as wide.
+    left, right = torch.ones(512, 256, device=device), torch.ones(256, 512, device=device)
+    operands = {"fp32": (left, right), "bf16": (left.bfloat16(), right.bfloat16())}
+    seconds: dict[str, list[float]] = {"fp32": [], "bf16": []}
+    for _ in range(8):
+        for name, (one, other) in operands.items():  # in turn: a noisy moment hits both
+            start = time.perf_counter()
+            (one @ other)[0, 0].item()  # waits for the device
+            seconds[name].append(time.perf_counter() - start)
+    # The first product also sets things up.
+    ratio = statistics.median(seconds["fp32"][1:]) / statistics.median(seconds["bf16"][1:])
     return {
         "precision": "bf16" if ratio >= WORTHWHILE else "fp32",
-        "fp32_gflops": speeds["fp32"],
-        "bf16_gflops": speeds["bf16"],
         "why": f"bf16 products run at {ratio:.2g} times the speed of fp32 here",
     }
 
@@ -142,22 +148,6 @@ def _amx_works() -> bool:
     return works
 
 
-def _measure(device: torch.device) -> dict[str, float]:
-    """Billions of floating-point operations per second, the median of a few products each."""
-    # A block's product: 512 tokens, width 256, feed-forward twice as wide.
-    left, right = torch.ones(512, 256, device=device), torch.ones(256, 512, device=device)
-    operands = {"fp32": (left, right), "bf16": (left.bfloat16(), right.bfloat16())}
-    seconds: dict[str, list[float]] = {"fp32": [], "bf16": []}
-    for _ in range(8):
-        for name, (one, other) in operands.items():  # in turn: a noisy moment hits both
-            start = time.perf_counter()
-            (one @ other)[0, 0].item()  # waits for the device
-            seconds[name].append(time.perf_counter() - start)
-    operations = 2 * left.numel() * right.shape[1] / 1e9
-    # The first product also sets things up.
-    return {name: operations / statistics.median(times[1:]) for name, times in seconds.items()}
-
-
 C = TypeVar("C", bound=MachineSettings)
 
 
@@ -166,5 +156,8 @@ def resolve_machine(config: C) -> C:
     threads = choose_threads(config.threads)
     torch.set_num_threads(threads)
     device = pick_device(config.device)
-    precision = config.precision or choose_precision(device)["precision"]
-    return config.replace(device=str(device), threads=threads, precision=precision)
+    return config.replace(
+        device=str(device),
+        threads=threads,
+        precision=config.precision or choose_precision(device)["precision"],
+    )

@@ -56,8 +56,6 @@ class Batch:
 
     def split(self, rows: int) -> "list[Batch]":
         """Split into batches of at most `rows` rows; all use the same sampled classes."""
-        if self.tokens.size(0) <= rows:
-            return [self]
         length = self.tokens.size(1)
         parts = []
         for start in range(0, self.tokens.size(0), rows):

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.interop.hub import find_folder, pin
+from headstart.interop.huggingface import find_folder, pin
 
 pytest.importorskip("huggingface_hub")
 

@@ -221,7 +221,7 @@ def test_a_missing_package_is_named_with_its_command(classifier, tmp_path, monke
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": 99}, "in format 99"),
+        ({"format": 99}, "not in format 2"),
         ({"export": "other"}, "did not write"),
         ({"length": "x"}, "damaged"),
         ({"task": "none such"}, "unknown task"),

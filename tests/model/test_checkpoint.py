@@ -45,7 +45,7 @@ def change_config(folder, **changes):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"vocab_size": 50_001}, "30 × 16 in the file, 50,001 × 16 in the config"),
+        ({"vocab_size": 50_001}, r"\(30, 16\) in the file, \(50001, 16\) in the config"),
         ({"layers": 3}, r"base\.blocks\.2\.attention\.output\.bias is missing"),
         ({"layers": 1}, r"base\.blocks\.1\.attention.* has no place here"),
     ],
@@ -94,7 +94,7 @@ def test_weights_cut_short_or_of_another_type_are_refused(tmp_path, kept):
     ("text", "message"),
     [
         ("{", "damaged"),
-        ("[]", "not Headstart's"),
+        ("[]", "damaged"),
         ('{"architectures": ["BertModel"]}', "not Headstart's"),
         ('{"format": 99, "base": {}, "head": null}', "has format 99; this version reads 1"),
         ('{"format": 1, "base": {}, "head": null}', "vocab_size is missing"),
@@ -108,5 +108,5 @@ def test_a_foreign_config_is_refused(tmp_path, text, message):
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path):
-    with pytest.raises(HeadstartError, match=r"there is no config\.json here"):
+    with pytest.raises(HeadstartError, match=r"config\.json is missing"):
         load_model(tmp_path)

@@ -144,7 +144,7 @@ def test_a_full_disk_is_reported_and_the_older_checkpoint_stays(tmp_path, monkey
         path.write_bytes(b"half")
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("headstart.training.checkpoints.save_arrays", full)
+    monkeypatch.setattr("headstart.training.run_files.save_arrays", full)
     with pytest.raises(HeadstartError, match="checkpoint of step 3 is complete") as error:
         make_trainer(network(), tmp_path, steps=6).fit(resume=True)
     assert error.value.code == "disk"

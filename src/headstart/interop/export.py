@@ -284,16 +284,17 @@ def _write_card(
     if measured is not None:
         for who, one in (("", measured["export"]), (" of the run", measured["run"])):
             metric = f"{measured['metric']}{who}"
-            bounds = one["low"], one["high"]
-            scores.append(CardScore(metric, one["value"], measured["measured_on"], *bounds))
-    rows = [(one.inputs, f"{one.difference:.2g}", f"{one.allowed:.2g}") for one in comparisons]
-    header = ("inputs", "largest difference", "allowed")
+            scores.append(
+                CardScore(metric, one["value"], measured["measured_on"], one["low"], one["high"])
+            )
+    rows = [("inputs", "largest difference", "allowed")]
+    rows += [(one.inputs, f"{one.difference:.2g}", f"{one.allowed:.2g}") for one in comparisons]
     write_card(
         folder,
         title=run.folder.name,
         facts={"exported as": exported.model},
         scores=scores,
-        tables={"Opened again and compared with the run": [header, *rows]},
+        tables={"Opened again and compared with the run": rows},
         use=f"```python\n{exported.usage.strip()}\n```",
         limits=[escape_markup(note) for note in notes],
         data={

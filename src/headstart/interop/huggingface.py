@@ -4,6 +4,9 @@
 command works with it. Weights are read from safetensors only, and no code of a model is ever run.
 The config is compared with the sizes of the stored tensors before anything is allocated.
 
+A name of the Hub becomes a revision, with one request, so that a run can be repeated when the model
+there has changed; then its files, pinned to it, in the cache that all tools of Hugging Face share.
+
 What `config.json` does not say is found by trying: whether a model is causal, and which token its
 classifier reads. A head that cannot be separated from its model is left out.
 """
@@ -12,6 +15,7 @@ import copy
 import inspect
 import json
 import math
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,7 +34,6 @@ from headstart.checksums import checksum
 from headstart.data.tokenizers import Tokenizer
 from headstart.errors import HeadstartError, need_packages
 from headstart.files import Form, read_object
-from headstart.interop.hub import find_folder
 from headstart.model.attention import take
 from headstart.model.base import Transformer
 from headstart.model.config import (
@@ -46,6 +49,16 @@ from headstart.run import NetworkRun
 from headstart.tasks import find_task
 from headstart.tasks.task import Task
 
+NAME = re.compile(r"(?P<name>\w[\w.-]*(?:/[\w.-]+)?)(?:@(?P<revision>[\w./-]+))?")
+FILES = [
+    *("config.json", "tokenizer*", "special_tokens_map.json", "vocab.*", "merges.txt", "*.model"),
+    *("*.safetensors", "*.safetensors.index.json"),
+]
+NOT_SENT = "there is no such folder, and the Hugging Face Hub did not send this model"
+CHECK_NETWORK = (
+    "check the name and the network, and start the same command again: what was downloaded is "
+    "kept; a model with terms needs that you accept them on its page and log in with: hf auth login"
+)
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 TASK = "headstart_task"  # in the config.json of our exports
 AGAIN = "download the folder again, with all of its files"
@@ -248,6 +261,40 @@ def split_head(outer: Any, kind: str) -> tuple[StockLayers, nn.Linear]:
     return StockLayers(outer, names[-1]), output
 
 
+def find_folder(given: str) -> Path:
+    """Return the folder that `hf:` was followed by, or the files of a model of the Hub."""
+    folder = Path(given).expanduser()
+    if folder.exists():
+        return folder
+    name, _, revision = pin(given).partition("@")
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.utils.tqdm import disable_progress_bars
+
+    disable_progress_bars()
+    with _explained(f"hf:{name}", CHECK_NETWORK, NOT_SENT):
+        return Path(snapshot_download(name, revision=revision, allow_patterns=FILES))
+
+
+def pin(given: str) -> str:
+    """Return what a recipe keeps: a folder as it is, a name with the revision of today."""
+    if Path(given).expanduser().exists():
+        return given
+    found = NAME.fullmatch(given)
+    if found is None:
+        raise HeadstartError(
+            "there is no such folder",
+            where=given,
+            fix="name a folder (hf:PATH) or a model of the Hub (hf:owner/name)",
+        )
+    need_packages("hf", "huggingface_hub", "transformers")
+    if found["revision"]:
+        return given
+    from huggingface_hub import HfApi
+
+    with _explained(f"hf:{given}", CHECK_NETWORK, NOT_SENT):
+        return f"{given}@{HfApi().model_info(given, timeout=10).sha}"
+
+
 def open_base(name: str) -> NetworkRun:
     """Open `PATH` or `owner/name`, the part of a name after `hf:`."""
     folder = find_folder(name)
@@ -267,9 +314,13 @@ def open_base(name: str) -> NetworkRun:
             fix="put the model's own tokenizer.json there",
         )
     base.config = replace(base.config, vocab_padding=spare)
-    task = None if head is None else _find_task(values, head.config)
-    length = min(base.config.max_length, LONGEST)
-    return NetworkRun(folder, Model(base, head).eval(), tokenizer, task=task, length=length)
+    return NetworkRun(
+        folder,
+        Model(base, head).eval(),
+        tokenizer,
+        length=min(base.config.max_length, LONGEST),
+        task=None if head is None else _find_task(values, head.config),
+    )
 
 
 def fingerprint(name: str) -> str:
@@ -349,7 +400,11 @@ def _describe(inner: Any) -> BaseConfig:
     tables = [one for one in inner.modules() if isinstance(one, nn.Embedding) and one is not words]
     offset = max([0, *(one.padding_idx + 1 for one in tables if one.padding_idx is not None)])
     max_length = max(1, positions - offset) if positions else LONGEST
-    causal = _is_causal(inner, _few_tokens(words.num_embeddings, max_length))
+    tokens = _few_tokens(words.num_embeddings, max_length)
+    other = tokens.clone()
+    other[0, -1] = tokens[0, 0]
+    first, second = (inner(input_ids=one).last_hidden_state[0, 0] for one in (tokens, other))
+    causal = torch.equal(first, second)  # the first token's vector ignores the last token
     return BaseConfig(
         vocab_size=words.num_embeddings,
         width=values.hidden_size,
@@ -366,15 +421,6 @@ def _describe(inner: Any) -> BaseConfig:
         dropout=dropout[0] if dropout else 0.0,
         transformers=values.to_json_string(use_diff=False),
     )
-
-
-@torch.no_grad()
-def _is_causal(inner: Any, tokens: Tensor) -> bool:
-    """Find out whether the first token's vector depends on the last token."""
-    other = tokens.clone()
-    other[0, -1] = tokens[0, 0]
-    first, second = (inner(input_ids=one).last_hidden_state[0, 0] for one in (tokens, other))
-    return torch.equal(first, second)
 
 
 def _few_tokens(vocab_size: int, max_length: int) -> Tensor:
@@ -394,17 +440,17 @@ def library() -> Any:
 
 
 @contextmanager
-def _explained(where: object = None, fix: str = CHECK) -> Iterator[None]:
-    """Turn the errors of `transformers`, whose kinds have no common base, into one message."""
+def _explained(
+    where: object = None, fix: str = CHECK, what: str = "transformers cannot open this model"
+) -> Iterator[None]:
+    """Turn errors of `transformers` or the Hub, whose kinds have no common base, into one."""
     try:
         yield
     except HeadstartError:
         raise
     except Exception as error:
         reason = " ".join(str(error).split())[:300] or type(error).__name__
-        raise HeadstartError(
-            f"transformers cannot open this model: {reason}", where=where, fix=fix
-        ) from None
+        raise HeadstartError(f"{what}: {reason}", where=where, fix=fix) from None
 
 
 def make_model(auto: str, values: Any) -> Any:
@@ -424,9 +470,10 @@ def _read_json(config: BaseConfig) -> Any:
 
 
 def _read_config(folder: Path) -> Any:
-    auto = library().AutoConfig
     with _explained(folder):
-        found = auto.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        found = library().AutoConfig.from_pretrained(
+            folder, local_files_only=True, trust_remote_code=False
+        )
     found._attn_implementation = None  # a name there can be that of code on the Hub
     sizes = ("hidden_size", "num_hidden_layers", "vocab_size")
     if found.is_encoder_decoder or not all(hasattr(found, name) for name in sizes):
@@ -447,8 +494,9 @@ def _check_sizes(values: Any, auto: str, folder: Path) -> None:
                 stored[name] = tuple(content.get_slice(name).get_shape())
     layers, total = values.num_hidden_layers, sum(map(math.prod, stored.values()))
     if not isinstance(layers, int) or not 0 < layers <= len(stored):
-        found = f"config.json has {layers} layers, the file {len(stored)} tensors in all"
-        raise _misfit([found], folder)
+        raise _misfit(
+            [f"config.json has {layers} layers, the file {len(stored)} tensors in all"], folder
+        )
     with _explained(folder / CONFIG), torch.device("meta"):
         model = make_model(auto, values)
     wanted = {name: tuple(value.shape) for name, value in model.named_parameters()}
@@ -459,8 +507,8 @@ def _check_sizes(values: Any, auto: str, folder: Path) -> None:
     ]
     count = sum(map(math.prod, wanted.values()))
     if problems or count > 2 * total + SLACK:
-        found = f"config.json has {count:,} parameters, the file {total:,}"
-        raise _misfit([*problems, found], folder)
+        problems.append(f"config.json has {count:,} parameters, the file {total:,}")
+        raise _misfit(problems, folder)
 
 
 def _load(auto: str, values: Any, folder: Path) -> Any:
@@ -482,16 +530,15 @@ def _load(auto: str, values: Any, folder: Path) -> Any:
         *(f"{name} has no place here" for name in surplus),
         *(f"{name} holds NaN or infinite numbers" for name in broken),
     ]
-    problems = [problem for problem in problems if "pooler." not in problem]
-    if problems:
+    if problems := [problem for problem in problems if "pooler." not in problem]:
         raise _misfit(problems, folder)
     return outer.eval()
 
 
 def _misfit(problems: list[str], folder: Path) -> HeadstartError:
-    more = [f"… and {len(problems) - 6} more"] if len(problems) > 6 else []
     return HeadstartError(
-        "the weights do not fit config.json:\n  " + "\n  ".join(sorted(problems)[:6] + more),
+        f"the weights do not fit config.json, in {len(problems)} places:\n  "
+        + "\n  ".join(sorted(problems)[:6]),
         where=folder,
         fix="put the config.json that belongs to these weights there",
     )
@@ -529,7 +576,8 @@ def read_tokenizer(folder: Path) -> Tokenizer:
         if not any(any(folder.glob(name)) for name in ("vocab.*", "*.model")):
             # `transformers` would make an empty one.
             raise ValueError("there is no tokenizer.json here, and no other vocabulary")
-        auto = library().AutoTokenizer
-        made = auto.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        made = library().AutoTokenizer.from_pretrained(
+            folder, local_files_only=True, trust_remote_code=False
+        )
         made.backend_tokenizer.save(f"{temporary}/tokenizer.json")
         return Tokenizer.read(Path(temporary) / "tokenizer.json")

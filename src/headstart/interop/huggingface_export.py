@@ -304,9 +304,7 @@ def with_stock_head(run: NetworkRun) -> NetworkRun:
     to one window. The temperature is fitted on its validation rows.
     """
     base, own = run.model.base.config, run.model.head_config
-    if not isinstance(own, ClassificationConfig) or own.stock:
-        return run
-    if own == stock_head(own, base):
+    if not isinstance(own, ClassificationConfig) or own.stock or own == stock_head(own, base):
         return run
     if not is_run(run.folder):
         raise HeadstartError(
@@ -322,8 +320,7 @@ def with_stock_head(run: NetworkRun) -> NetworkRun:
     train = task.encode(splits.train, stock.encoding)
     fit_head(model, train, train.weights)
     scores = stock.scores(splits.validation)
-    temperature = task.fit_temperature(scores, splits.validation)
-    return replace(stock, temperature=temperature)
+    return replace(stock, temperature=task.fit_temperature(scores, splits.validation))
 
 
 @torch.no_grad()
@@ -432,8 +429,9 @@ def _write_tokenizer(
         **{f"{name}_token": inner.id_to_token(i) for name, i in ids.items() if i is not None},
     }
     write_text(folder / "tokenizer.json", inner.to_str(pretty=True))
-    content = json.dumps(config, indent=2, ensure_ascii=False) + "\n"
-    write_text(folder / "tokenizer_config.json", content)
+    write_text(
+        folder / "tokenizer_config.json", json.dumps(config, indent=2, ensure_ascii=False) + "\n"
+    )
 
 
 def _compare(run: NetworkRun, theirs: Any, folder: Path, pad: int) -> list[OutputDifference]:

@@ -44,7 +44,6 @@ from headstart.model.config import ClassificationConfig
 from headstart.model.heads import ClassificationHead
 from headstart.model.model import Model
 from headstart.model.pooling import join_windows, pool, pooled_position
-from headstart.model.positions import LearnedPositions
 from headstart.run import ROWS, NetworkRun
 from headstart.tasks.task import between_texts
 from headstart.training.initialization import embedding_run
@@ -116,21 +115,15 @@ def export(run: NetworkRun, folder: Path, *, int8: bool = False) -> Exported:
     if (run.folder / ROWS).is_file():  # an evaluation drops the rows that trained the run
         shutil.copyfile(run.folder / ROWS, folder / ROWS)
     opened = open_export(folder)
-    megabytes, before = len(written.graph) / 1e6, 4 * count / 1e6
-    notes = [f"{MODEL} has {megabytes:.1f} MB; the run's weights {before:.1f} MB"]
-    if run.temperature != 1.0:
-        notes.append(
-            f"logits are divided by the temperature {run.temperature:.3f}, fitted on validation: "
-            "their softmax is calibrated"
-        )
-    if int8:
-        notes.append("weights and tokens in 8 bits; every token has its own scale")
     return Exported(
         model=f"ONNX graph, {config['precision']}",
         library="onnx",
         pipeline="feature-extraction" if run.task is None else pipeline_tag(run),
         usage=EMBEDDING_USAGE if run.task is None else USAGE,
-        notes=notes,
+        notes=[
+            f"{MODEL} has {len(written.graph) / 1e6:.1f} MB; the run's weights "
+            f"{4 * count / 1e6:.1f} MB"
+        ],
         comparisons=compare(run, opened, int8=int8),
         run=None if run.task is None else opened,
     )
@@ -139,7 +132,6 @@ def export(run: NetworkRun, folder: Path, *, int8: bool = False) -> Exported:
 def export_config(run: NetworkRun, *, int8: bool) -> dict[str, Any]:
     """Return what a reader of the graph has to know."""
     base, head, encoding = run.model.base.config, run.model.head_config, run.encoding
-    task = run.task
     pooling = head.pooling if isinstance(head, ClassificationConfig) else None
     inputs = ["input_ids", "attention_mask"]
     inputs += ["token_type_ids"] if base.token_types > 1 else []
@@ -150,7 +142,7 @@ def export_config(run: NetworkRun, *, int8: bool) -> dict[str, Any]:
         "format": FORMAT,
         "headstart": installed_version(),
         "precision": "int8" if int8 else "float32",
-        "task": EMBEDDING if task is None else task.name,
+        "task": EMBEDDING if run.task is None else run.task.name,
         "labels": list(run.labels),
         "width": base.width * (2 if pooling == "mean+max" else 1),
         "length": run.length,
@@ -160,7 +152,7 @@ def export_config(run: NetworkRun, *, int8: bool) -> dict[str, Any]:
         "inputs": inputs,
         "temperature": run.temperature,  # the graph's logits are divided by it already
         "before": encoding.before,
-        "between": between_texts(encoding) if task and len(task.input_names) == 2 else [],
+        "between": between_texts(encoding) if run.task and len(run.task.input_names) == 2 else [],
         "after": encoding.after,
     }
 
@@ -258,12 +250,9 @@ class ExportedModel(nn.Module):
             block.attention = ExportedAttention(block.attention)
             if block.feed_forward.gated:
                 block.feed_forward = ExportedFeedForward(block.feed_forward)
-        if isinstance(base.positions, LearnedPositions):
-            self.table = base.positions.weight
-        elif base.positions is not None:
-            self.table = base.positions(length, None)
-        elif base.rotary is not None:
-            self.table = base.rotary(length, None)
+        positions = base.rotary if base.positions is None else base.positions
+        if positions is not None:
+            self.table = positions(length, None)
 
     def forward(
         self,

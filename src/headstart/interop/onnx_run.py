@@ -18,7 +18,7 @@ from torch import Tensor
 
 from headstart.data.tokenizers import Tokenizer, load_tokenizer
 from headstart.errors import HeadstartError, need_packages
-from headstart.files import read_object, replacing, write_text
+from headstart.files import Form, read_object, replacing, write_text
 from headstart.machine import choose_threads
 from headstart.progress import ProgressCallback
 from headstart.run import EXPORTED, TASK_FORMS, Run
@@ -32,6 +32,11 @@ WINDOWS = "overflow_to_sample_mapping"  # as Hugging Face's tokenizers call it
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 EMBEDDING = "embedding"  # in the place of a task: vectors of texts
 FORMAT = 2  # raised when files of the version before can no longer be read
+# What the values of config.json must be, by name.
+CONFIG_FORMS: dict[str, Form] = {
+    **TASK_FORMS,
+    "inputs": lambda value: isinstance(value, list) and set(value) <= {*INPUTS, WINDOWS},
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,26 +126,17 @@ def open_export(folder: str | Path) -> OnnxRun:
     folder = Path(folder).expanduser()
     need_packages("onnx", "onnxruntime")
     config = read_object(folder / CONFIG, fix=AGAIN)
-    number = config.get("format")
-    if config.get("export") != "onnx" or not isinstance(number, int):
+    if config.get("export") != "onnx" or config.get("format") != FORMAT:
         raise HeadstartError(
-            f"Headstart did not write this {MODEL}", where=folder / CONFIG, fix=AGAIN
-        )
-    if number != FORMAT:
-        raise HeadstartError(
-            f"Headstart {config.get('headstart')} wrote this export, in format {number}; this "
-            f"version reads format {FORMAT}",
-            where=folder,
+            f"Headstart did not write this {MODEL}, or not in format {FORMAT}, which this version "
+            "reads",
+            where=folder / CONFIG,
             fix=AGAIN,
         )
-    read_object(folder / CONFIG, fix=AGAIN, needs=TASK_FORMS, forms=TASK_FORMS)
-    temperature, inputs = config.get("temperature"), config.get("inputs")
-    known = isinstance(temperature, int | float) and temperature > 0
-    known = known and isinstance(inputs, list) and set(inputs) <= {*INPUTS, WINDOWS}
-    if not known:
-        raise HeadstartError(f"{CONFIG} is damaged", where=folder / CONFIG, fix=AGAIN)
-    name = config["task"]
-    task = None if name == EMBEDDING else find_task(name)(config["labels"])
+    read_object(folder / CONFIG, fix=AGAIN, needs=CONFIG_FORMS, forms=CONFIG_FORMS)
+    task = None
+    if config["task"] != EMBEDDING:
+        task = find_task(config["task"])(config["labels"])
     run = OnnxRun(
         folder,
         (folder / MODEL).read_bytes(),
@@ -151,26 +147,18 @@ def open_export(folder: str | Path) -> OnnxRun:
         task=task,
         temperature=float(config["temperature"]),
     )
-    _check_outputs(run)
-    return run
-
-
-def _check_outputs(run: OnnxRun) -> None:
-    """Reject a graph with other inputs, or another number of outputs, than config.json says."""
-    session = run.one_thread
-    inputs = {one.name for one in session.get_inputs()}
-    outputs = {one.name: one.shape[-1] for one in session.get_outputs()}
-    name = output_name(run.task)
-    wanted = 2 if run.config["task"] == "spans" else len(run.labels)
-    if run.task is None:
-        wanted = run.config.get("width", 0)
-    if inputs != set(run.config["inputs"]) or outputs != {name: wanted}:
+    inputs = {one.name for one in run.one_thread.get_inputs()}
+    outputs = {one.name: one.shape[-1] for one in run.one_thread.get_outputs()}
+    wanted = 2 if config["task"] == "spans" else len(run.labels)
+    if task is None:
+        wanted = config.get("width", 0)
+    if inputs != set(config["inputs"]) or outputs != {output_name(task): wanted}:
         raise HeadstartError(
-            f"{MODEL} has {outputs.get(name, 'no')} outputs instead of {wanted}, and inputs "
-            f"{', '.join(sorted(inputs))}: it does not belong to this {CONFIG}",
-            where=run.folder / MODEL,
+            f"{MODEL} has other inputs or outputs than its {CONFIG} says",
+            where=folder / MODEL,
             fix=AGAIN,
         )
+    return run
 
 
 def named_inputs(

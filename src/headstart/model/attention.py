@@ -138,17 +138,11 @@ def attend(
     if query.dtype == torch.bfloat16 and query.device.type == "cpu" and small:
         if mask is None and causal:
             mask = causal_mask(query.size(-2))
-        return _plain_attention(query, key, value, mask, dropout)
+        scores = (query * query.size(-1) ** -0.5) @ key.mT  # (B, nh, T, T)
+        if mask is not None:  # a sum, because the gradient of masked_fill is another pass
+            hidden = torch.zeros(mask.shape, dtype=scores.dtype).masked_fill_(~mask, float("-inf"))
+            scores = scores + hidden
+        return F.dropout(scores.softmax(dim=-1), dropout) @ value
     return F.scaled_dot_product_attention(
         query, key, value, attn_mask=mask, dropout_p=dropout, is_causal=causal and mask is None
     )
-
-
-def _plain_attention(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float
-) -> Tensor:
-    scores = (query * query.size(-1) ** -0.5) @ key.mT  # (B, nh, T, T)
-    if mask is not None:  # a sum, because the gradient of masked_fill is another pass
-        hidden = torch.zeros(mask.shape, dtype=scores.dtype).masked_fill_(~mask, float("-inf"))
-        scores = scores + hidden
-    return F.dropout(scores.softmax(dim=-1), dropout) @ value

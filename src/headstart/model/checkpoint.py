@@ -9,7 +9,7 @@ from torch import Tensor
 
 from headstart.checksums import load_arrays, save_arrays
 from headstart.errors import HeadstartError
-from headstart.files import replacing, write_text
+from headstart.files import read_object, replacing, write_text
 from headstart.model.config import BaseConfig
 from headstart.model.heads import head_from_dict
 from headstart.model.model import Model, build_model
@@ -54,28 +54,17 @@ def load_model(folder: Path) -> Model:
         raise
     check_weights(skeleton, weights, where=path)
     model = build_model(base, head)
-    copy_weights(model, weights)
+    model.load_state_dict(weights, strict=False)  # a tied weight has two names, and is there once
     return model
 
 
 def read_config(path: Path) -> dict[str, Any]:
     """Read a `config.json`; its `base` and `head` are not checked yet."""
-    if not path.is_file():
-        raise HeadstartError(
-            f"there is no {path.name} here",
-            where=path.parent,
-            fix="name the folder of a run; a study has its best one in its folder best",
-        )
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise HeadstartError(f"{path.name} is damaged: {error}", where=path) from None
-    complete = (
-        isinstance(config, dict)
-        and isinstance(config.get("base"), dict)
-        and isinstance(config.get("head", 0), dict | None)
+    config = read_object(
+        path, fix="name the folder of a run; a study has its best one in its folder best"
     )
-    if not complete:
+    base, head = config.get("base"), config.get("head")
+    if not isinstance(base, dict) or not isinstance(head, dict | None):
         raise HeadstartError(
             "this config.json is not Headstart's: it lacks “base” or “head”",
             where=path,
@@ -106,14 +95,13 @@ def check_weights(model: torch.nn.Module, weights: dict[str, Tensor], *, where: 
     for name in wanted.keys() & weights.keys():
         ours, theirs = tuple(wanted[name].shape), tuple(weights[name].shape)
         if ours != theirs:
-            problems.append(f"{name} is {_shape(theirs)} in the file, {_shape(ours)} in the config")
+            problems.append(f"{name} is {theirs} in the file, {ours} in the config")
         if not weights[name].is_floating_point():
             problems.append(f"{name} has the type {weights[name].dtype}, which is not a float")
     if problems:
-        shown = sorted(problems)[:6]
-        more = f"\n  … and {len(problems) - 6} more" if len(problems) > 6 else ""
+        shown = "\n  ".join(sorted(problems)[:6])
         raise HeadstartError(
-            "the weights do not fit the config:\n  " + "\n  ".join(shown) + more, where=where
+            f"the weights do not fit the config, in {len(problems)} places:\n  {shown}", where=where
         )
     if broken := [name for name in wanted if not bool(torch.isfinite(weights[name]).all())]:
         raise HeadstartError(
@@ -121,14 +109,3 @@ def check_weights(model: torch.nn.Module, weights: dict[str, Tensor], *, where: 
             where=where,
             fix="copy the run again; if its training diverged, use a lower learning rate",
         )
-
-
-@torch.no_grad()
-def copy_weights(model: torch.nn.Module, weights: dict[str, Tensor]) -> None:
-    """Copy `weights`, which fit, into `model`."""
-    for name, parameter in model.named_parameters():
-        parameter.copy_(weights[name])
-
-
-def _shape(shape: tuple[int, ...]) -> str:
-    return " × ".join(f"{size:,}" for size in shape)

@@ -13,7 +13,6 @@ Attention = Literal["causal", "bidirectional"]
 Positions = Literal["sinusoidal", "learned", "rotary", "none"]
 
 POOLINGS: tuple[str, ...] = get_args(Pooling)
-GATED = ("swiglu", "geglu", "reglu")
 
 
 def number(minimum: float, maximum: float, default: Any = MISSING) -> Any:
@@ -65,7 +64,7 @@ class BaseConfig(ModelConfig):
 
     @property
     def gated(self) -> bool:
-        return self.feed_forward in GATED
+        return self.feed_forward in ("swiglu", "geglu", "reglu")
 
     def problems(self) -> list[str]:
         if self.transformers is not None:

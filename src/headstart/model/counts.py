@@ -1,13 +1,9 @@
-"""Parameter counts of a network, part by part, from formulas. Counting needs no PyTorch.
-
-`check_counts` compares every line with the parameters of the module.
-"""
+"""Parameter counts of a network, part by part, from formulas. Counting needs no PyTorch."""
 
 import re
 from dataclasses import dataclass
 from typing import Any
 
-from headstart.model.config import ClassificationConfig
 from headstart.model.presets import Preset
 
 TUTORIAL_POSITIONS = 5_000  # rows of the position table in PyTorch's tutorial
@@ -29,8 +25,7 @@ class CountLine:
     name: str
     formula: str  # in symbols
     count: int
-    parameters: str  # pattern for the names of the module's parameters that this line counts
-    note: str = ""
+    note: str
 
 
 @dataclass(frozen=True)
@@ -38,7 +33,6 @@ class Counts:
     """The lines of a base and of its heads for language modelling and classification."""
 
     preset: Preset
-    classification: ClassificationConfig
     values: dict[str, int]  # of the symbols
     layer: dict[str, int]  # one layer alone
     base: list[CountLine]
@@ -98,12 +92,13 @@ def count_parameters(preset: Preset, classes: int = 2) -> Counts:
     }
 
     def count(formula: str) -> int:
-        python = formula.replace("·", "*").replace("²", "**2")
-        return int(eval(python, {"__builtins__": {}}, values))
+        return int(
+            eval(formula.replace("·", "*").replace("²", "**2"), {"__builtins__": {}}, values)
+        )
 
-    def lines(*rows: tuple[str, str, str, str]) -> list[CountLine]:
-        """Make a line of each name, formula, pattern and note; no formula means no such part."""
-        return [CountLine(name, what, count(what), *more) for name, what, *more in rows if what]
+    def lines(*rows: tuple[str, str, str]) -> list[CountLine]:
+        """Make a line of each name, formula and note; no formula means no such part."""
+        return [CountLine(name, what, count(what), note) for name, what, note in rows if what]
 
     attention = "4·d²"
     feed_forward = "3·d·f" if base.gated else "2·d·f"
@@ -121,70 +116,31 @@ def count_parameters(preset: Preset, classes: int = 2) -> Counts:
     twice = classification.pooling == "mean+max"
 
     layer = {"attention": attention, "feed-forward": feed_forward, "norms": norms}
-    block = r"base\.blocks\.\d+\."
     base_lines = lines(
-        ("embedding", "v·d", r"base\.embedding\.", ""),
-        (
-            "positions",
-            "p·d" if learned else "0",
-            r"base\.positions\.",
-            "learned" if learned else "computed",
-        ),
-        ("token types", "t·d" if base.token_types else "", r"base\.token_types\.", ""),
-        ("embedding norm", norm if base.embedding_norm else "", r"base\.embedding_norm\.", ""),
-        (
-            "attention",
-            f"n·({attention})",
-            rf"{block}attention\.",
-            "queries, keys, values and output",
-        ),
-        ("feed-forward", f"n·({feed_forward})", rf"{block}feed_forward\.", base.feed_forward),
-        ("norms", all_norms, rf"{block}\w+_norm\.", norm_note),
-        ("final norm", norm if norm_before else "", r"base\.final_norm\.", ""),
+        ("embedding", "v·d", ""),
+        ("positions", "p·d" if learned else "0", "learned" if learned else "computed"),
+        ("token types", "t·d" if base.token_types else "", ""),
+        ("embedding norm", norm if base.embedding_norm else "", ""),
+        ("attention", f"n·({attention})", "queries, keys, values and output"),
+        ("feed-forward", f"n·({feed_forward})", base.feed_forward),
+        ("norms", all_norms, norm_note),
+        ("final norm", norm if norm_before else "", ""),
     )
     transform = f"{dense} + {norm}" if language_modeling.transform else ""
     predicting = lines(
-        ("transform", transform, r"head\.transform\.", "dense, GELU, norm"),
-        ("output weight", "0" if tied else "d·v", r"head\.output\.weight", "tied" if tied else ""),
-        ("output bias", "v" if language_modeling.bias else "", r"head\.output\.bias", ""),
+        ("transform", transform, "dense, GELU, norm"),
+        ("output weight", "0" if tied else "d·v", "tied" if tied else ""),
+        ("output bias", "v" if language_modeling.bias else "", ""),
     )
     dense = "4·d² + 2·d" if twice else "d² + d"
     classifying = lines(
-        ("dense", dense if classification.dense else "", r"head\.dense\.", "with tanh"),
-        ("output weight", "2·d·c" if twice else "d·c", r"head\.output\.weight", preset.pooling),
-        ("output bias", "c", r"head\.output\.bias", ""),
+        ("dense", dense if classification.dense else "", "with tanh"),
+        ("output weight", "2·d·c" if twice else "d·c", preset.pooling),
+        ("output bias", "c", ""),
     )
     heads = {"language_modeling": predicting, "classification": classifying}
     of_a_layer = {name: count(formula) for name, formula in layer.items()}
-    return Counts(preset, classification, values, of_a_layer, base_lines, heads)
-
-
-def check_counts(counts: Counts) -> list[dict[str, Any]]:
-    """Compare every line with the parameters of the module, on the meta device.
-
-    Returns
-    -------
-    list of dict
-        `head`, `line`, `formula` and `module` (both counts) of the lines that differ; parameters
-        without a line have a formula of 0.
-    """
-    import torch  # only here: counting by formula does not need it
-
-    from headstart.model.model import build_model
-
-    differences = []
-    for head in (counts.preset.language_modeling, counts.classification):
-        with torch.device("meta"):
-            model = build_model(counts.preset.base, head)
-        sizes = {name: parameter.numel() for name, parameter in model.named_parameters()}
-        for line in [*counts.base, *counts.heads[head.kind]]:
-            names = [name for name in sizes if re.match(line.parameters, name)]
-            found = sum(sizes.pop(name) for name in names)
-            if found != line.count:
-                differences.append((head.kind, line.name, line.count, found))
-        differences += [(head.kind, name, 0, size) for name, size in sizes.items()]
-    keys = ("head", "line", "formula", "module")
-    return [dict(zip(keys, row, strict=True)) for row in differences]
+    return Counts(preset, values, of_a_layer, base_lines, heads)
 
 
 def common_mistakes(counts: Counts) -> list[dict[str, Any]]:

@@ -193,7 +193,11 @@ def swap_head(model: Model, head: HeadConfig, *, seed: int) -> tuple[Model, list
     """
     swapped = Model(model.base, new_head(model.base, head, seed=seed))
     swapped.train(model.training)
-    copied = _copy_transform(model, swapped)
+    copied = 0
+    before, after = (getattr(one.head, "transform", None) for one in (model, swapped))
+    if isinstance(before, Transform) and isinstance(after, Transform):
+        after.load_state_dict(before.state_dict())
+        copied = _count(after)
     base, embedding = _count(model.base), _count(model.base.embedding)
     new = _count(swapped) - base - copied
     rows = [
@@ -215,17 +219,6 @@ def swap_head(model: Model, head: HeadConfig, *, seed: int) -> tuple[Model, list
         rows.append(SwapRow("transform", "kept", copied, "the layer before the output"))
     rows.append(SwapRow(_name(head), "new", new, "for the new task, to be trained"))
     return swapped, rows
-
-
-@torch.no_grad()
-def _copy_transform(old: Model, new: Model) -> int:
-    """Copy the layer before the output where both heads have one; return its parameters."""
-    before = getattr(old.head, "transform", None)
-    after = getattr(new.head, "transform", None)
-    if not isinstance(before, Transform) or not isinstance(after, Transform):
-        return 0
-    after.load_state_dict(before.state_dict())
-    return _count(after)
 
 
 def _count(module: nn.Module) -> int:

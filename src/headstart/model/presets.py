@@ -50,8 +50,7 @@ def preset(name: str, *, objective: PresetObjective | None = None, **sizes: int 
     """
     if name not in PRESETS:
         raise HeadstartError(f"unknown preset {name!r}; the presets are {', '.join(PRESETS)}")
-    given = {key: value for key, value in sizes.items() if value is not None}
-    return PRESETS[name](objective, given)
+    return PRESETS[name](objective, {key: one for key, one in sizes.items() if one is not None})
 
 
 def lab(objective: PresetObjective | None, sizes: dict[str, int]) -> Preset:
@@ -86,7 +85,7 @@ def small(objective: PresetObjective | None, sizes: dict[str, int]) -> Preset:
         vocab_size=32_768,
         width=width,
         layers=4,
-        heads=_heads_of_64(width),
+        heads=max(1, width // 64),
         # Three matrices instead of two: 8/3 makes a gated layer as large as a plain one of 4×.
         feed_forward_width=-(-(width * 8 // 3) // 64) * 64,
         positions="rotary",
@@ -142,7 +141,7 @@ def _like_gpt(sizes: dict[str, int]) -> dict[str, Any]:
     return {
         "width": width,
         "layers": 12,
-        "heads": _heads_of_64(width),
+        "heads": max(1, width // 64),
         "feed_forward_width": 4 * width,
         "positions": "learned",
         "norm": "layer",
@@ -155,10 +154,6 @@ def _base(objective: PresetObjective, sizes: dict[str, int], **values: Any) -> B
     """Make the base from the preset's values, replaced by the given sizes."""
     attention = "causal" if objective == "causal" else "bidirectional"
     return BaseConfig(**{**values, "attention": attention, **sizes})
-
-
-def _heads_of_64(width: int) -> int:
-    return max(1, width // 64)
 
 
 def preset_of(base: BaseConfig) -> Preset:

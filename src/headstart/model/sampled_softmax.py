@@ -86,10 +86,9 @@ class SoftmaxSampler:
         random = np.random.default_rng([self.seed, step, 2])
         certain = self.always.copy()
         certain[targets.numpy()] = True
-        included = certain
+        included = certain.copy()
         if len(self.rest) and self.num_sampled:
             places = np.searchsorted(self._cumulative, random.random(self.num_sampled))
-            included = certain.copy()
             included[self.rest[np.minimum(places, len(self.rest) - 1)]] = True
         ids = np.flatnonzero(included)
         # A sampled token that is also a target is included for certain: no correction.

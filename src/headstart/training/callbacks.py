@@ -98,15 +98,16 @@ class MetricsFile(Callback):
             )
         write_text(self.path, "".join(json.dumps(line) + "\n" for line in known))
 
-    def on_step(self, state: TrainState) -> None:
-        self._append(state)
-
     def on_evaluation(self, state: TrainState) -> None:
-        self._append(state, held_out=state.metrics)
+        self.on_step(state, held_out=state.metrics)
 
-    def _append(self, state: TrainState, **more: Any) -> None:
-        numbers = {name: getattr(state, name) for name in NUMBERS}
-        line = numbers | {"seconds": round(state.seconds, 3)} | more
+    def on_step(self, state: TrainState, **more: Any) -> None:
+        """Append a line."""
+        line = {
+            **{name: getattr(state, name) for name in NUMBERS},
+            "seconds": round(state.seconds, 3),
+            **more,
+        }
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
 

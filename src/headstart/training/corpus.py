@@ -69,14 +69,13 @@ def prepare_corpus(
     callback = callback or Callback()
     corpus = corpus or open_corpus(config)
     tokenizer = tokenizer or find_tokenizer(config, corpus, callback)
-    folder = cache_folder() / "stores"
     small = corpus.size is not None and corpus.size < SMALL_CORPUS
     share = config.held_out or (0.1 if small else 0.01)
     limit = choose_held_out(corpus, share, min_bytes=BYTES_PER_TOKEN * config.length)
     train, held_out = store_corpus(
         with_progress(corpus, callback.stage("tokenizing")),
         tokenizer,
-        folder,
+        cache_folder() / "stores",
         fingerprint=corpus.fingerprint,
         held_out=limit,
     )
@@ -154,11 +153,9 @@ def find_tokenizer(config: PretrainConfig, corpus: Corpus, callback: Callback) -
             return tokenizer
     except (OSError, UnicodeDecodeError, HeadstartError):
         pass  # not trained yet, or damaged
-    trained = train_tokenizer(
-        with_progress(corpus, callback.stage("training the tokenizer")), vocab_size=vocab_size
-    )
     path.parent.mkdir(parents=True, exist_ok=True)
-    trained.save(path)
+    texts = with_progress(corpus, callback.stage("training the tokenizer"))
+    train_tokenizer(texts, vocab_size=vocab_size).save(path)
     tokenizer = load_tokenizer(path)
     write_text(checksum, tokenizer.fingerprint + "\n")
     return tokenizer
@@ -167,6 +164,6 @@ def find_tokenizer(config: PretrainConfig, corpus: Corpus, callback: Callback) -
 def network_preset(config: PretrainConfig, *, vocab_size: int | None = None) -> Preset:
     """The config's network, for its objective and sizes."""
     sizes = config.sizes() | ({} if vocab_size is None else {"vocab_size": vocab_size})
-    causal = OBJECTIVES[config.objective].attention == "causal"
-    kind: PresetObjective = "causal" if causal else "masked"
+    attention = OBJECTIVES[config.objective].attention
+    kind: PresetObjective = "causal" if attention == "causal" else "masked"
     return preset(config.preset, objective=kind, **sizes)

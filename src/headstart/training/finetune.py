@@ -10,6 +10,7 @@ import shlex
 import shutil
 from collections.abc import Sequence
 from contextlib import nullcontext
+from copy import deepcopy
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -282,8 +283,7 @@ class Validation:
         """Save the model and the scores of the last evaluation."""
         self.scores = self._latest
         if self.run.folder is None:
-            weights = self.run.model.state_dict()
-            self._weights = {name: value.clone() for name, value in weights.items()}
+            self._weights = deepcopy(self.run.model.state_dict())
             return
         save_model(self.run.model, self.run.folder)
         write_task(self.run.require_task(), self.run.encoding, self.run.folder, self._temperature())
@@ -389,7 +389,6 @@ def make_summary(
         del found["total_seconds"]
         epochs.append(found)
     best = next(row for row in epochs if row["best"])
-    hidden = ("epoch", "step", "best")
     return {
         "run": str(folder),
         "base": config.base,
@@ -401,7 +400,9 @@ def make_summary(
         "seconds": state.seconds,
         "epochs": epochs,
         "best_epoch": best["epoch"],
-        "validation": {name: value for name, value in best.items() if name not in hidden},
+        "validation": {
+            name: value for name, value in best.items() if name not in ("epoch", "step", "best")
+        },
     }
 
 
@@ -429,7 +430,6 @@ def _write_card(
         "learning rate": f"{config.learning_rate:g}",
         "seed": config.seed,
     }
-    measured = task.intervals(run.validation_scores, splits.validation)
     on = f"validation, {rows:,} {task.row_name}"
     write_card(
         run.folder,
@@ -437,7 +437,7 @@ def _write_card(
         facts=facts,
         scores=[
             CardScore(name.replace("_", " "), one["value"], on, one["low"], one["high"])
-            for name, one in measured.items()
+            for name, one in task.intervals(run.validation_scores, splits.validation).items()
         ],
         fingerprints=identity,
         use=usage(len(task.input_names)),

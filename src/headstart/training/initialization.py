@@ -67,13 +67,10 @@ def initial_model(config: PretrainConfig, data: PretrainData, callback: Callback
         head = OBJECTIVES[config.objective].head(chosen)
         model = build_model(chosen.base, head, seed=config.seed)
         if config.embedding_init == "cooccurrence":
-            width = chosen.base.width
-            initialize_embedding(
-                model,
-                cooccurrence_vectors(
-                    data, width=width, power=0.5, seed=config.seed, callback=callback
-                ),
+            vectors = cooccurrence_vectors(
+                data, width=chosen.base.width, power=0.5, seed=config.seed, callback=callback
             )
+            initialize_embedding(model, vectors)
     return model.to(torch.device(config.device or "cpu"))
 
 
@@ -214,8 +211,9 @@ def start_model(config: FinetuneConfig, task: Task[Any], texts: Sequence[str]) -
     swapped.base.embedding.sparse = True  # rows that no text of a step uses cost nothing
     if config.freeze:
         swapped.base.requires_grad_(False)
-    scratch = config.base is None or config.fresh
-    return StartModel(tokenizer, swapped, [] if scratch else rows, length)
+    return StartModel(
+        tokenizer, swapped, [] if config.base is None or config.fresh else rows, length
+    )
 
 
 @lru_cache(maxsize=1)
@@ -283,9 +281,14 @@ def embedding_run(
     with torch.random.fork_rng(devices=[]):  # the head's first weights are not used
         head = ClassificationHead(base, ClassificationConfig(classes=2, pooling=pooling))
     head.output = nn.Identity()  # type: ignore[assignment]
-    model = Model(base, head).eval()
-    length = length or reading_length(run)
-    return replace(run, model=model, task=None, length=length, long="windows", temperature=1.0)
+    return replace(
+        run,
+        model=Model(base, head).eval(),
+        task=None,
+        length=length or reading_length(run),
+        long="windows",
+        temperature=1.0,
+    )
 
 
 def local_base(base: str, folder: Path) -> Path:

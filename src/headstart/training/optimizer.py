@@ -111,11 +111,11 @@ def clip_gradients(parameters: Iterable[nn.Parameter], max_norm: float) -> float
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
     """Return the optimizer's state as named tensors, for a file."""
-    named = {}
-    for name, parameter in model.named_parameters():
-        for key, value in optimizer.state.get(parameter, {}).items():
-            named[f"{name}:{key}"] = value
-    return named
+    return {
+        f"{name}:{key}": value
+        for name, parameter in model.named_parameters()
+        for key, value in optimizer.state.get(parameter, {}).items()
+    }
 
 
 def restore_optimizer(

@@ -84,8 +84,10 @@ def pretrain(
         data = processes.in_turn(
             lambda: prepare_corpus(config, callback=callback, corpus=corpus, tokenizer=tokenizer)
         )
-        base = {} if config.base is None else {"base": base_fingerprint(config.base)}
-        identity = data.identity | base
+        identity = {
+            **data.identity,
+            **({} if config.base is None else {"base": base_fingerprint(config.base)}),
+        }
         if resume:
             check_identity(identity, folder)
             if (folder / SUMMARY).is_file():
@@ -128,7 +130,7 @@ def pretrain(
         state = trainer.fit(plan["steps"], evaluate_every=plan["evaluate_every"], resume=bool(step))
         if not processes.first:
             return run
-        hidden = ("step", "train_loss", "seconds", "total_seconds")
+        best = next(row for row in state.history if row["step"] == state.best_step)
         summary = {
             "run": str(folder),
             "objective": config.objective,
@@ -137,7 +139,11 @@ def pretrain(
             "seconds": state.seconds,
             "tokens_per_second": state.tokens / max(state.seconds, 1e-9),
             "best_step": state.best_step,
-            "held_out": {k: v for k, v in state.best_row.items() if k not in hidden},
+            "held_out": {
+                k: v
+                for k, v in best.items()
+                if k not in ("step", "train_loss", "seconds", "total_seconds")
+            },
             "unigram_perplexity": math.exp(batches.unigram_loss()),
             "parameters": plan["parameters"],
         }

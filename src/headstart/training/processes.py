@@ -97,10 +97,6 @@ class Processes:
                 for tensor in [*model.parameters(), *model.buffers()]:
                     dist.broadcast(tensor, 0)
 
-    def share(self, parts: Sequence[T]) -> Sequence[T]:
-        """Return those parts of a step that this process computes."""
-        return parts[self.rank :: self.count]
-
     def sum_gradients(self, parameters: Iterable[nn.Parameter], loss: float) -> float:
         """Replace each gradient by the sum over all processes; returns the sum of the losses."""
         if self.count == 1:
@@ -144,8 +140,9 @@ def _lost_process() -> Iterator[None]:
         what, code = "has ended", "lost-process"
         if "timed out" in str(error).lower():
             what, code = f"has not answered for {STUCK_SECONDS:g} seconds", "stuck-process"
-        what = f"another process of this training {what}"
-        raise HeadstartError(what, fix=RESUME, code=code) from error
+        raise HeadstartError(
+            f"another process of this training {what}", fix=RESUME, code=code
+        ) from error
 
 
 @contextmanager
@@ -178,7 +175,10 @@ def launch(count: int, arguments: Sequence[str]) -> int:
         if max(codes.values()) > 0:
             return max(codes.values())  # a process has reported its failure
         rank = min(codes, key=lambda rank: codes[rank] == -signal.SIGTERM)  # that is the launcher's
-        what = f"process {rank} of {count} (counted from 0) was ended by signal {-codes[rank]}"
-        what += "; the system may have run out of memory"
-        raise HeadstartError(what, fix=RESUME, code="lost-process") from None
+        raise HeadstartError(
+            f"process {rank} of {count} (counted from 0) was ended by signal {-codes[rank]}; the "
+            "system may have run out of memory",
+            fix=RESUME,
+            code="lost-process",
+        ) from None
     return 0

@@ -24,9 +24,7 @@ from torch import Tensor, nn
 from headstart.config import FinetuneConfig, PretrainConfig
 from headstart.errors import HeadstartError
 from headstart.machine import autocast
-from headstart.model.checkpoint import copy_weights
 from headstart.training.callbacks import Callback
-from headstart.training.checkpoints import Checkpoints
 from headstart.training.optimizer import (
     clip_gradients,
     make_optimizer,
@@ -34,6 +32,7 @@ from headstart.training.optimizer import (
     restore_optimizer,
 )
 from headstart.training.processes import Processes
+from headstart.training.run_files import Checkpoints
 
 CLIP = 1.0  # the largest norm of a step's gradients
 TIMED_SECONDS = 0.1  # of steps that are timed, at least
@@ -69,11 +68,6 @@ class TrainState:
     loss_sum: float = 0.0  # since the last evaluation
     metrics: dict[str, float] = field(default_factory=dict)  # of the last evaluation
     history: list[dict[str, Any]] = field(default_factory=list)  # one row per evaluation
-
-    @property
-    def best_row(self) -> dict[str, Any]:
-        """The evaluation of the weights that were saved."""
-        return next(row for row in self.history if row["step"] == self.best_step)
 
 
 class Interrupted(BaseException):
@@ -242,7 +236,7 @@ class Trainer:
         total = 0.0
         # Weights are converted once per step.
         with autocast(self.config.precision or "fp32", self.device):
-            for batch in self.processes.share(batches):
+            for batch in batches[self.processes.rank :: self.processes.count]:
                 loss = batch.compute()
                 (loss / targets).backward()
                 total += float(loss.detach())
@@ -327,10 +321,10 @@ class Trainer:
     def _restore(self) -> None:
         assert self.checkpoints is not None
         tensors, state = self.checkpoints.load(self.model)
-        copy_weights(self.model, tensors["model"])
+        self.model.load_state_dict(tensors["model"], strict=False)  # tied weights are there once
         restore_optimizer(self.optimizer, self.model, tensors.get("optimizer", {}))
-        average = tensors.get("average", {})
-        self.average.mean = {name: one.clone().to(self.device) for name, one in average.items()}
+        for name, mean in tensors.get("average", {}).items():
+            self.average.mean[name] = mean.clone().to(self.device)
         for name, value in state.items():
             setattr(self.state, name, value)
 
