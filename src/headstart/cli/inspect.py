@@ -83,7 +83,7 @@ def inspect(
         if corpus:
             unlabelled = read_corpus(
                 corpus,
-                documents=documents,
+                documents=documents,  # type: ignore[arg-type]
                 text_column=config.text_column,
                 encoding=config.encoding,
             )
