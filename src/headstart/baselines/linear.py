@@ -142,7 +142,8 @@ class LinearTextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore
 
     def predict(self, texts: Sequence[Any]) -> Any:
         """Predict the most probable class of each text."""
-        return np.asarray(self.classes_[self.scores(texts).argmax(axis=1)])
+        best = self.scores(texts).argmax(axis=1)
+        return np.asarray(self.classes_[best])
 
     def write(self, folder: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return arrays and settings for `read`; what is a file of its own goes into `folder`."""
