@@ -97,7 +97,7 @@ def fake_results(recipe: Recipe) -> Results:
         skill += shared[run["seed"], recipe.budgets.index(run["labels"])]
         skill += random.normal(0, recipe.seed_noise) + 0.05 * (run["objective"] == "masked")
         probabilities = _predict(skill, gold, difficulty, recipe, random)
-        predictions.append(run_predictions(run, numbers, gold=gold, probabilities=probabilities))
+        predictions.append(run_predictions(run, numbers, probabilities, gold))
         values += _values(run, float((probabilities.argmax(1) == gold).mean()), random)
         facts.append({**run, **FACTS, **recipe.facts.get(run["arm"], {})})
     about = {**_about(recipe), "facts": facts, **recipe.about}

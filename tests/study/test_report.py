@@ -38,7 +38,7 @@ def f1_study(folder, *, labels=("accuracy of details", "price"), texts="the accu
         for seed in (0, 1, 2):
             run = {"arm": arm, "objective": objective, "labels": 40, "seed": seed}
             scores = np.clip(random.normal(0.6, 0.4, rows), -0.5, 1.5)
-            parts.append(run_predictions(run, range(rows), scores=scores))
+            parts.append(run_predictions(run, range(rows), scores))
             for epoch in (1, 2):
                 measured = {"split": "validation", "metric": "f1", "value": 0.5, "seconds": 1.0}
                 values.append({**run, "epoch": epoch, **measured})

@@ -13,9 +13,9 @@ STUDY = {**ABOUT, **facts_of([5], ("pretrained", ""), ("tfidf", "")), "seeds": [
 ROWS = [{"row": number, "text": "", "gold": "a"} for number in (3, 7, 2)]
 
 
-def run(arm, seed, **arrays):
+def run(arm, seed, predictions, gold=None):
     key = {"arm": arm, "objective": "", "labels": 5, "seed": seed}
-    return run_predictions(key, [3, 7, 2], **arrays)
+    return run_predictions(key, [3, 7, 2], predictions, gold)
 
 
 def test_a_study_reads_back_equal(tmp_path):
@@ -31,9 +31,7 @@ def test_scores_are_one_where_the_prediction_is_correct():
     probabilities = np.array([[0.9, 0.1], [0.2, 0.8], [0.3, 0.7]])
     gold = np.array([0, 1, 0])
     parts = [
-        run(arm, seed, gold=gold, probabilities=probabilities)
-        for arm in ("tfidf", "pretrained")
-        for seed in (0, 1)
+        run(arm, seed, probabilities, gold) for arm in ("tfidf", "pretrained") for seed in (0, 1)
     ]
     results = make_results(STUDY, [], parts, ROWS)
     assert results.runs == [("pretrained", "", 5), ("tfidf", "", 5)]
@@ -42,7 +40,7 @@ def test_scores_are_one_where_the_prediction_is_correct():
 
 
 def test_a_task_without_classes_has_scores_of_its_own():
-    parts = [run("tfidf", seed, scores=np.array([0.5, 1.0, 0.25])) for seed in (0, 1)]
+    parts = [run("tfidf", seed, np.array([0.5, 1.0, 0.25])) for seed in (0, 1)]
     results = make_results(STUDY, [], parts, ROWS)
     assert results.scores("tfidf", "", 5).tolist() == [[0.5, 1.0, 0.25]] * 2
 

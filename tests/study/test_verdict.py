@@ -25,7 +25,7 @@ def constructed(gaps, **about):
                 run = {"arm": arm, "objective": "causal", "labels": labels, "seed": seed}
                 scores = np.where(rows < correct, [[0.0], [1.0]], [[1.0], [0.0]]).T
                 gold = np.ones(1000, dtype=int)
-                parts.append(run_predictions(run, rows, gold=gold, probabilities=scores))
+                parts.append(run_predictions(run, rows, scores, gold))
     named = [{"row": int(row), "text": "", "gold": "b"} for row in rows]
     facts = facts_of(budgets, ("scratch", "causal"), ("pretrained", "causal"))
     about = {**ABOUT, **facts, **about}

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import pytest
 from fastapi.testclient import TestClient
 
-from headstart.webapp import jobs
 from headstart.webapp.server import make_app, make_config
 
 ORIGIN = "http://127.0.0.1:8765"
@@ -80,7 +79,7 @@ def fake_command(monkeypatch):
 
     def use(program):
         line = lambda arguments: [sys.executable, "-c", program, *arguments]  # noqa: E731
-        monkeypatch.setattr(jobs, "command_line", line)
+        monkeypatch.setattr("headstart.webapp.studies.command_line", line)
 
     return use
 

@@ -9,9 +9,8 @@ import psutil
 import pytest
 
 from headstart.errors import HeadstartError
-from headstart.webapp.jobs import Job
 from headstart.webapp.routes import FIXES, OPTION, page_error
-from headstart.webapp.studies import Studies
+from headstart.webapp.studies import Job, Studies
 from tests.webapp.conftest import ECHO, SLEEPS, ended, wait_until
 
 # As `compare` does: it ends with 130 when it is interrupted.

@@ -65,16 +65,15 @@ def baselines_for(
         return found
     name, estimator = LINEAR_MODELS[task.name]
     fitted = _sample(task, train, max_characters)
-    about = ""
-    if len(fitted) < len(train):
-        about = f"fitted to {len(fitted):,} of {len(train):,} rows"
+    sampled = len(fitted) < len(train)
+    about = f"fitted to {len(fitted):,} of {len(train):,} rows" if sampled else ""
     validation = _sample(task, validation, max_characters)
     try:
         run = fit_classifier(estimator(), task, fitted, validation)
     except HeadstartError:  # for example one class only: there is nothing to fit
         return found
-    metrics = task.intervals(run.scores(test), test)
-    return [*found, {"name": name, "about": about, "metrics": metrics}]
+    scores = run.scores(test)
+    return [*found, {"name": name, "about": about, "metrics": task.intervals(scores, test)}]
 
 
 def baselines_of_run(folder: Path, task: Task[Any], test: Any = None) -> list[dict[str, Any]]:
@@ -98,8 +97,7 @@ def baselines_of_run(folder: Path, task: Task[Any], test: Any = None) -> list[di
     if not all(map(len, parts)):
         raise HeadstartError("the rows that trained the run are not in its dataset any more")
     train, validation = parts
-    test = validation if test is None else test
-    return baselines_for(task, train, validation, test)
+    return baselines_for(task, train, validation, validation if test is None else test)
 
 
 def _sample(task: Task[Any], rows: Any, max_characters: int) -> Any:
@@ -159,7 +157,6 @@ def save_arm(
         "validation": {"validation_loss": metrics.pop("loss"), **metrics},
     }
     measure = task.row_scores(scores, rows)[task.metric].interval()
-    on = f"validation, {len(rows):,} rows"
     write_card(
         folder,
         title=f"A model for {task.name}, made with Headstart",
@@ -168,7 +165,15 @@ def save_arm(
             "labels": ", ".join(run.labels[:30]),
             "rows": f"{len(splits.train):,} trained it, {len(rows):,} measured it",
         },
-        scores=[CardScore(task.metric, measure.value, on, measure.low, measure.high)],
+        scores=[
+            CardScore(
+                task.metric,
+                measure.value,
+                f"validation, {len(rows):,} rows",
+                measure.low,
+                measure.high,
+            )
+        ],
         use=usage(len(task.input_names)),
         limits=(*TASK_LIMITS, NOT_A_NETWORK, *task.notes(scores, rows, run.temperature)),
     )

@@ -439,8 +439,11 @@ def _as_strings(texts: Sequence[Any]) -> list[str]:
 def _join(models: Sequence[Any]) -> tuple[NDArray[Any], Floats, Floats]:
     """Return classes, coefficients and intercepts of one regression, or of one per label."""
     classes = models[0].classes_ if len(models) == 1 else np.arange(len(models))
-    coef = np.vstack([model.coef_ for model in models])
-    return classes, coef, np.concatenate([model.intercept_ for model in models])
+    return (
+        classes,
+        np.vstack([model.coef_ for model in models]),
+        np.concatenate([model.intercept_ for model in models]),
+    )
 
 
 def _logits(features: Any, classes: NDArray[Any], coef: Floats, intercept: Floats) -> Floats:
@@ -515,5 +518,7 @@ def _count_batch(texts: Sequence[str]) -> sparse.csr_array:
     distinct, times = np.unique(np.concatenate(found), return_counts=True)
     columns = (distinct & np.uint64(2**HASH_BITS - 1)).astype(np.int32)
     pointers = np.searchsorted(distinct >> bits, np.arange(len(texts) + 1, dtype=np.uint64))
-    shape = (len(texts), 2**HASH_BITS)
-    return sparse.csr_array((times.astype(np.float32), columns, pointers.astype(np.int32)), shape)
+    return sparse.csr_array(
+        (times.astype(np.float32), columns, pointers.astype(np.int32)),
+        shape=(len(texts), 2**HASH_BITS),
+    )

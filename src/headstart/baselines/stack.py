@@ -73,8 +73,9 @@ class Stack:
             return value + PRIOR * float(away @ away) / 2, gradient + PRIOR * away
 
         # Convex, and a handful of numbers: the minimum is found to rounding.
-        bounds = [(0, None)] * members
-        found = minimize(penalised_loss, equal, jac=True, method="L-BFGS-B", bounds=bounds).x
+        found = minimize(
+            penalised_loss, equal, jac=True, method="L-BFGS-B", bounds=[(0, None)] * members
+        ).x
         alone = [loss(member)[0] for member in np.eye(members)]
         if loss(found)[0] + members >= min(alone):
             found = np.eye(members)[np.argmin(alone)]

@@ -147,8 +147,9 @@ def record_table(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) 
     rows : the records; a missing value is an empty cell, a text is shown as it is.
     columns : the keys to show, with the format of each value; numbers are aligned to the right.
     """
-    header = any(map(str.strip, columns))
-    table = Table(box=None, header_style="dim", pad_edge=False, show_header=header)
+    table = Table(
+        box=None, header_style="dim", pad_edge=False, show_header=any(map(str.strip, columns))
+    )
     for name, spec in columns.items():
         # Long names are folded, not truncated: two of them may differ at their ends only.
         table.add_column(name, justify="right" if spec else "left", overflow="fold")
@@ -290,8 +291,11 @@ def _report(error: BaseException) -> int:
     found = _usage_error(error) or explain(error)
     bug = found is None
     if found is None:
-        what = f"this is a bug in Headstart: {type(error).__name__}: {error}"
-        found = HeadstartError(what, fix="please report it, with the lines above", code="bug")
+        found = HeadstartError(
+            f"this is a bug in Headstart: {type(error).__name__}: {error}",
+            fix="please report it, with the lines above",
+            code="bug",
+        )
     elif found.code in FILE_CODES and (found.where or "").startswith(str(cache_folder())):
         found.fix = "let HEADSTART_CACHE name a folder that can be written to and has room"
     try:
@@ -313,8 +317,9 @@ def _usage_error(error: BaseException) -> HeadstartError | None:
     if not hasattr(error, "format_message"):
         return None
     path = getattr(getattr(error, "ctx", None), "command_path", "headstart")
-    fix = f"{path} --help lists the options"
-    return HeadstartError(error.format_message(), fix=fix, code="usage")
+    return HeadstartError(
+        error.format_message(), fix=f"{path} --help lists the options", code="usage"
+    )
 
 
 def _close_quietly() -> None:

@@ -81,14 +81,19 @@ def inspect(
                 config.dataset, **config.read_options(), progress=show
             )
         if corpus:
-            columns = {"text_column": config.text_column, "encoding": config.encoding}
-            unlabelled = read_corpus(corpus, documents=documents, **columns)  # type: ignore
+            unlabelled = read_corpus(
+                corpus,
+                documents=documents,  # type: ignore[arg-type]
+                text_column=config.text_column,
+                encoding=config.encoding,
+            )
         if config.drop_overlap and splits and unlabelled:
             evaluated = [part for part in (splits.validation, splits.test) if part is not None]
             unlabelled = unlabelled.without(text for part in evaluated for text in part.groups)
         encoder = None if tokenizer is None else load_tokenizer(tokenizer)
-        show = display.stage("inspecting")
-        found = inspect_data(splits, unlabelled, tokenizer=encoder, progress=show)
+        found = inspect_data(
+            splits, unlabelled, tokenizer=encoder, progress=display.stage("inspecting")
+        )
     if json:
         print_json(asdict(found))
     else:
@@ -118,11 +123,13 @@ def print_inspection(found: Any) -> None:
 
 
 def _sizes(part: dict[str, Any], unit: str) -> dict[str, int | str]:
-    percentiles = part["percentiles"]
     return {
         "texts": part["documents"],
         unit: part["tokens"],
-        **{f"{unit} per text, {how}": percentiles.get(n, 0) for n, how in PERCENTILES.items()},
+        **{
+            f"{unit} per text, {how}": part["percentiles"].get(number, 0)
+            for number, how in PERCENTILES.items()
+        },
         "duplicates": part["duplicates"],
     }
 
@@ -167,8 +174,9 @@ def params(
     from headstart.model.counts import common_mistakes, count_parameters
     from headstart.model.presets import preset
 
-    chosen = preset(config.preset, objective=config.objective, **config.sizes())
-    counts = count_parameters(chosen, classes)
+    counts = count_parameters(
+        preset(config.preset, objective=config.objective, **config.sizes()), classes
+    )
     document = counts.document()
     if explain:
         document["common_mistakes"] = common_mistakes(counts)

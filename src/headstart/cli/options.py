@@ -75,8 +75,11 @@ def from_config(
                     given[one.name] = _value(one, written)
             # `Config.create` rejects unknown names of the file.
             if problems := value_problems(settings, given, options=True):
-                fix = f"headstart {function.__name__} --help lists the settings and values"
-                raise HeadstartError("; ".join(problems), fix=fix, code="config")
+                raise HeadstartError(
+                    "; ".join(problems),
+                    fix=f"headstart {function.__name__} --help lists the settings and values",
+                    code="config",
+                )
             function(given, **values)
 
         kinds = {one.name: _declare(one) for one in settings}

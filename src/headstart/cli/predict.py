@@ -142,18 +142,22 @@ def _predict_file(
 ) -> None:
     from headstart.data.columns import ReadOptions
 
-    options = ReadOptions(**given)
     with Display() as display:
-        show = display.stage("predicting")
-        summary = run.predict_file(source, output, options=options, progress=show)
+        summary = run.predict_file(
+            source, output, options=ReadOptions(**given), progress=display.stage("predicting")
+        )
     if json:
         print_json(summary)
         return
     if summary["bad_rows"]:
         reasons = "; ".join(f"row {row['row']:,}: {row['error']}" for row in summary["bad"][:5])
         note(f"{summary['bad_rows']:,} rows could not be predicted, {reasons}")
-    line = "[bold]{output}[/]: {rows:,} rows, in the order of {source}"
-    write(line, output=output, rows=summary["rows"], source=source)
+    write(
+        "[bold]{output}[/]: {rows:,} rows, in the order of {source}",
+        output=output,
+        rows=summary["rows"],
+        source=source,
+    )
 
 
 def print_classes(found: list[dict[str, Any]], columns: list[str]) -> None:
@@ -192,8 +196,11 @@ def print_spans(found: list[dict[str, Any]]) -> None:
         if one["answer"] is None:
             write("[dim]{question}[/] no answer in this text, {probability:.1%}", **one)
         else:
-            line = "[bold green]{answer}[/], {probability:.1%}, characters {start} to {end}"
-            write("[dim]{question}[/] " + line, **one)
+            write(
+                "[dim]{question}[/] [bold green]{answer}[/], {probability:.1%}, characters {start} "
+                "to {end}",
+                **one,
+            )
 
 
 @from_config(DatasetSettings, only=("text_column", "label_column"))
@@ -235,8 +242,7 @@ def evaluate(
     rows, which = evaluation_rows(config, task, dataset, **given)
     found: dict[str, Any] = {"run": str(run), "evaluated_on": which}
     with Display() as display:
-        show = display.stage("evaluating")
-        found |= opened.evaluate(rows, progress=show)
+        found |= opened.evaluate(rows, progress=display.stage("evaluating"))
     found["unfinished"] = is_run(run) and not opened.summary
     # An export does not know the rows that trained it, so it has nothing to be compared with.
     found["baselines"] = find_baselines(run, opened, rows) if baselines and is_run(run) else []
@@ -245,15 +251,18 @@ def evaluate(
 
 def print_evaluation(task: Any, found: dict[str, Any]) -> None:
     """Print the metrics, the confusion, the baselines, the classes and the worst mistakes."""
-    line = "[bold]{run}[/] on {evaluated_on}: {rows:,} {row_name}"
-    write(line, row_name=task.row_name, **found)
+    write("[bold]{run}[/] on {evaluated_on}: {rows:,} {row_name}", row_name=task.row_name, **found)
     notes = list(found.get("notes", []))
     if found["unfinished"]:
-        resume = f"headstart finetune --resume --out {found['run']}"
-        notes.append(f"the training has not ended; these are its best weights so far ({resume})")
+        notes.append(
+            "the training has not ended; these are its best weights so far "
+            f"(headstart finetune --resume --out {found['run']})"
+        )
     if found["seen_rows"]:
-        seen = f"{found['seen_rows']:,} {task.row_name}"
-        notes.append(f"dropped: {seen} that trained the run or selected its weights")
+        notes.append(
+            f"dropped: {found['seen_rows']:,} {task.row_name} that trained the run or selected its "
+            "weights"
+        )
     if truncated := found.get("truncated"):
         notes.append(f"{truncated['texts']:,} texts are longer than the run reads")
     for text in notes:
@@ -262,8 +271,11 @@ def print_evaluation(task: Any, found: dict[str, Any]) -> None:
     for name, value in found.items():
         if isinstance(value, float):
             plain = f"{value:.3f}" if "loss" in name else f"{value:.1%}"
-            shown = intervals.get(name, plain)
-            write("{name} [bold]{shown}[/]", name=metric_name(name), shown=shown)
+            write(
+                "{name} [bold]{shown}[/]",
+                name=metric_name(name),
+                shown=intervals.get(name, plain),
+            )
     if calibration := found.get("calibration"):
         line = "calibration error {calibration_error_after:.1%}"
         if calibration["temperature"] != 1:
@@ -334,11 +346,13 @@ def generate(
     from headstart import language_model
 
     opened = language_model.open_language_model(run, causal=True, to="write")
-    how: dict[str, Any] = {"temperature": temperature, "top_p": top_p, "seed": seed}
-    decode = opened.tokenizer.decode
-    ids = list(language_model.generate(opened, prompt, tokens=tokens, **how))
+    ids = list(
+        language_model.generate(
+            opened, prompt, tokens=tokens, temperature=temperature, top_p=top_p, seed=seed
+        )
+    )
     ended = bool(ids) and ids[-1] == opened.tokenizer.end_id
-    document = {"prompt": prompt, "text": decode(ids), "ended": ended}
+    document = {"prompt": prompt, "text": opened.tokenizer.decode(ids), "ended": ended}
     print_result(document, "{prompt}{text}", json=json)
 
 
@@ -389,10 +403,12 @@ def perplexity(
     from headstart import language_model
     from headstart.data.corpus import read_corpus
 
-    to = "measure the perplexity of a text"
-    opened = language_model.open_language_model(run, causal=True, to=to)
+    opened = language_model.open_language_model(
+        run, causal=True, to="measure the perplexity of a text"
+    )
     corpus = read_corpus(files, **given)
     with Display() as display:
-        show = display.stage("reading")
-        found = language_model.perplexity(opened, corpus, length=length, progress=show)
+        found = language_model.perplexity(
+            opened, corpus, length=length, progress=display.stage("reading")
+        )
     print_result(found, PERPLEXITY, json=json)

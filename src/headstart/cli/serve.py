@@ -93,8 +93,7 @@ def export(
     """
     from headstart.interop.export import export_run
 
-    found = export_run(run, to, out, int8=int8)
-    print_result(found, print_export, json=json)
+    print_result(export_run(run, to, out, int8=int8), print_export, json=json)
 
 
 def print_export(found: dict[str, Any]) -> None:

@@ -67,35 +67,42 @@ def compare(
             if dry_run:
                 display.on_plan(study)
                 if json:
-                    trainings, warnings = len(study.trainings), study.data.notes
-                    more = {"arms": config.arms, "trainings": trainings, "warnings": warnings}
-                    print_json({**vars(study.plan), **more})
+                    print_json(
+                        {
+                            **vars(study.plan),
+                            "arms": config.arms,
+                            "trainings": len(study.trainings),
+                            "warnings": study.data.notes,
+                        }
+                    )
                 return
             finish_study(study, callback, command=command)
         except (Interrupted, KeyboardInterrupt):
-            text = "stopped; finished trainings are saved. Resume with: {command}"
-            message(text, command=command)
+            message(
+                "stopped; finished trainings are saved. Resume with: {command}", command=command
+            )
             raise typer.Exit(130) from None
         callback.stage("computing intervals and writing the report")
         written = build_report(out)
         progress.write("finished")
-    more = {"plan": vars(study.plan), "minutes": study.minutes}
-    _print_report(written, more, json=json)
+    _print_report(written, {"plan": vars(study.plan), "minutes": study.minutes}, json=json)
 
 
 def _print_report(written: Any, more: dict[str, Any], *, json: bool) -> None:
     """Print the recommendation, the verdict and the report's path; `more` is for JSON only."""
     advice, verdict = written.recommendation, written.verdict
     if json:
-        document = {
-            "take": dict(zip(("arm", "objective"), advice.series, strict=True)),
-            "recommendation": advice.sentences,
-            "command": advice.command,
-            "verdict": verdict.sentences,
-            "details": verdict.details,
-            "report": str(written.path),
-        }
-        print_json(document | more)
+        print_json(
+            {
+                "take": dict(zip(("arm", "objective"), advice.series, strict=True)),
+                "recommendation": advice.sentences,
+                "command": advice.command,
+                "verdict": verdict.sentences,
+                "details": verdict.details,
+                "report": str(written.path),
+                **more,
+            }
+        )
     else:
         write(
             "[bold]{advice}[/]\n{verdict}\n{command}\nreport: {path}",
@@ -138,9 +145,14 @@ def labels(
     for (arm, objective), one in needed.items():
         ends = (None, None, None) if isinstance(one, str) else (one.value, one.low, one.high)
         finite = [round(end) if end is not None and math.isfinite(end) else None for end in ends]
-        document: dict[str, Any] = {"arm": arm, "objective": objective}
-        document |= dict(zip(("labels", "low", "high"), finite, strict=True))
-        arms.append(document | {"reason": one if isinstance(one, str) else ""})
+        arms.append(
+            {
+                "arm": arm,
+                "objective": objective,
+                **dict(zip(("labels", "low", "high"), finite, strict=True)),
+                "reason": one if isinstance(one, str) else "",
+            }
+        )
     budgets, metric = found.about["budgets"], metric_name(found.about["metric"])
     goal = f"{100 * target:g} % {metric}"
     if json:
@@ -209,9 +221,13 @@ class StudyDisplay(TrainDisplay, StudyCallback):
         same = [one for one in done if _cell(one) == _cell(job)]
         if event == "done" and job in same and len(same) == len(study.plan.places):
             scores = [study.results[one].value("validation", metric) for one in same]
-            text = "{what}: mean validation {metric} {mean:.1%} of {count:,} trainings"
-            mean = sum(scores) / len(scores)
-            message(text, what=what, metric=metric_name(metric), mean=mean, count=len(same))
+            message(
+                "{what}: mean validation {metric} {mean:.1%} of {count:,} trainings",
+                what=what,
+                metric=metric_name(metric),
+                mean=sum(scores) / len(scores),
+                count=len(same),
+            )
 
 
 def _cell(job: Any) -> tuple[str, str, int]:

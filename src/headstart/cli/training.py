@@ -129,8 +129,12 @@ def finetune(
         return
     metrics = _metrics(summary["validation"])
     shown = ", ".join(f"{metric_name(name)} {value:.1%}" for name, value in metrics.items())
-    line = "[bold]{out}[/]: epoch {best}, on validation: [bold]{shown}[/]"
-    write(line, out=out, best=summary["best_epoch"], shown=shown)
+    write(
+        "[bold]{out}[/]: epoch {best}, on validation: [bold]{shown}[/]",
+        out=out,
+        best=summary["best_epoch"],
+        shown=shown,
+    )
     if compared:
         results().print(baseline_table(compared, metrics), "")
     write("next: headstart evaluate {out}, once: it reads the test part", out=out)
@@ -196,8 +200,10 @@ def plan_text(plan: dict[str, Any]) -> str:
             f"{shortened(', '.join(plan['labels']))}"
         )
     seconds = "" if plan["seconds"] is None else f", about {duration(plan['seconds'])}"
-    machine = f"{plan['threads']} threads, {plan['precision']}{seconds}"
-    return f"{plan['steps']:,} steps: {what}; {plan['parameters']:,} parameters; {machine}"
+    return (
+        f"{plan['steps']:,} steps: {what}; {plan['parameters']:,} parameters; "
+        f"{plan['threads']} threads, {plan['precision']}{seconds}"
+    )
 
 
 def _metrics(row: dict[str, Any]) -> dict[str, float]:
@@ -230,8 +236,11 @@ class TrainDisplay(Display, Callback):
         if self.name != self.training:
             self._steps = self.stage(self.training, state.step)
         speed = state.tokens / max(state.seconds, 1e-9)
-        more = f", loss {state.loss:.3f}, {speed:,.0f} tokens/s"
-        self._steps(state.step, state.steps, f", step {state.step:,}{more}")
+        self._steps(
+            state.step,
+            state.steps,
+            f", step {state.step:,}, loss {state.loss:.3f}, {speed:,.0f} tokens/s",
+        )
 
     def on_evaluation(self, state: Any) -> None:
         row = state.history[-1]

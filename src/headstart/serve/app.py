@@ -183,8 +183,11 @@ def create_app(run: Run, config: ServeConfig) -> FastAPI:
     handle_errors(app, lambda error: error_reply(known_error(error)))
     _add_routes(app, run, config)
     if is_loopback(config.host):  # other names that lead here belong to pages of others
-        hosts = ["127.0.0.1", "localhost", "::1", "[::1]", config.host]
-        app.add_middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False)
+        app.add_middleware(
+            TrustedHostMiddleware,
+            allowed_hosts=["127.0.0.1", "localhost", "::1", "[::1]", config.host],
+            www_redirect=False,
+        )
     return app
 
 
@@ -216,8 +219,7 @@ def _add_routes(app: FastAPI, run: Run, config: ServeConfig) -> None:
     @app.get("/info")
     async def info() -> dict[str, Any]:
         """The model: task, labels, form of its inputs; and the limits of a request."""
-        names = ("max_bytes", "max_texts", "queue", "deadline")
-        limits = {name: getattr(config, name) for name in names}
+        limits = {k: getattr(config, k) for k in ("max_bytes", "max_texts", "queue", "deadline")}
         return {**describe(run), "limits": limits, "headstart": installed_version()}
 
     @app.get("/metrics", response_class=PlainTextResponse)
@@ -234,9 +236,11 @@ async def _answer(run: Run, queue: BatchQueue, request: Any, deadline: float) ->
     """Answer a request of the form `request_form`: one input has one reply, a list a list."""
     parameters = request.parameters or Parameters()
     several = isinstance(request.inputs, list)
-    inputs = request.inputs if several else [request.inputs]
     # The fields of a form are in the order of the model's.
-    rows = [one if isinstance(one, str) else tuple(dict(one).values()) for one in inputs]
+    rows = [
+        one if isinstance(one, str) else tuple(dict(one).values())
+        for one in (request.inputs if several else [request.inputs])
+    ]
     try:
         async with asyncio.timeout(deadline):
             found = await queue.submit(rows)
@@ -246,9 +250,14 @@ async def _answer(run: Run, queue: BatchQueue, request: Any, deadline: float) ->
             fix="send fewer or shorter texts, or try again later",
             code="deadline",
         ) from None
-    every_word = parameters.aggregation_strategy == "none"
     replies = [
-        reply(run, row, one, top_k=parameters.top_k, every_word=every_word)
+        reply(
+            run,
+            row,
+            one,
+            top_k=parameters.top_k,
+            every_word=parameters.aggregation_strategy == "none",
+        )
         for row, one in zip(rows, found, strict=True)
     ]
     return replies if several else replies[0]

@@ -79,8 +79,7 @@ class BatchQueue:
                     "too many requests are waiting", fix="try again in a second", code="busy"
                 )
             for row, result in zip(rows, results, strict=True):
-                length = len(row) if isinstance(row, str) else sum(map(len, row))
-                size = max(length, SHORTEST)
+                size = max(SHORTEST, len(row) if isinstance(row, str) else sum(map(len, row)))
                 self._buckets[size.bit_length()].append(
                     Waiting(next(self._numbers), row, size, result)
                 )

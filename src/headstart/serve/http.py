@@ -54,8 +54,9 @@ def known_error(error: Exception) -> HeadstartError:
     if isinstance(error, RequestValidationError):
         first = error.errors()[0]
         if first["type"] == "json_invalid":
-            where = f"character {first['loc'][1]}"
-            return HeadstartError("the body is not JSON", where=where, code="not-json")
+            return HeadstartError(
+                "the body is not JSON", where=f"character {first['loc'][1]}", code="not-json"
+            )
         if isinstance(error.body, bytes):  # FastAPI does not parse what may come from another site
             return HeadstartError(
                 "the body is not declared as JSON",
@@ -128,8 +129,7 @@ class GuardedRoute(APIRoute):
 def check_token(request: Request, token: str) -> None:
     """Compare in constant time, so that the delay says nothing about the token."""
     scheme, _, given = request.headers.get("authorization", "").partition(" ")
-    right = hmac.compare_digest(given.encode(), token.encode())
-    if not right or scheme.lower() != "bearer":
+    if not hmac.compare_digest(given.encode(), token.encode()) or scheme.lower() != "bearer":
         raise HeadstartError(
             "the token is wrong" if given else "a token is required",
             where="Authorization",

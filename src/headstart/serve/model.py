@@ -113,9 +113,11 @@ def use_onednn(model: nn.Module) -> None:
     if not hasattr(torch.ops.mkldnn, "_linear_pointwise"):  # a private operator: it may go
         return
     for part in model.modules():
-        if type(part) is not nn.Linear or part.weight.device.type != "cpu":
-            continue
-        if part.weight.dtype == torch.float32:
+        if (
+            type(part) is nn.Linear
+            and part.weight.device.type == "cpu"
+            and part.weight.dtype == torch.float32
+        ):
             part.forward = partial(_linear, part)  # type: ignore[method-assign]
 
 

@@ -86,8 +86,11 @@ def run_server(
                 make_config(create_app(run, config), config, log_config), listening, announce
             )
         del run
-        make_app = partial(_worker_app, folder, config)
-        _run_workers(make_config(make_app, config, log_config), listening, announce)
+        _run_workers(
+            make_config(partial(_worker_app, folder, config), config, log_config),
+            listening,
+            announce,
+        )
         return True
 
 

@@ -85,9 +85,12 @@ def is_loopback(host: str) -> bool:
 
 def bind(host: str, port: int) -> socket.socket:
     """Listen at an address; one that cannot be used is one message."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        listening = socket.create_server((host, port), family=family, backlog=2_048)
+        listening = socket.create_server(
+            (host, port),
+            family=socket.AF_INET6 if ":" in host else socket.AF_INET,
+            backlog=2_048,
+        )
     except OSError as error:
         raise HeadstartError(
             f"{host}:{port} cannot be used: {error.strerror}",

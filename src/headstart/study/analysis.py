@@ -183,10 +183,11 @@ class Analysis:
             claimed = claimed_steps(self._tables(chain, self.budgets), self.variance, level)
             self.steps[objective] = []
             for (before, after), is_claimed in zip(pairwise(chain), claimed, strict=True):
-                step = self._add_difference(
-                    (after, before), ALL_BUDGETS, level, significant=is_claimed
+                self.steps[objective].append(
+                    self._add_difference(
+                        (after, before), ALL_BUDGETS, level, significant=is_claimed
+                    )
                 )
-                self.steps[objective].append(step)
                 for labels in self.budgets:
                     self._compare_pairs([(after, before)], labels, level, allowed=is_claimed)
             others += [(chain[-1], other) for other in (chain[0], *self.references)]
@@ -203,8 +204,7 @@ class Analysis:
         for pair in pairs:
             if pair[0] != pair[1] and not self.difference(*pair, labels):
                 first, second = self._tables(pair, group)
-                closed = closed_p_values(first, second, self.variance)
-                p_values[pair] = closed[group.index(labels)]
+                p_values[pair] = closed_p_values(first, second, self.variance)[group.index(labels)]
         for pair, p in zip(p_values, holm_p_values([*p_values.values()]), strict=True):
             self._add_difference(pair, labels, level, significant=allowed and p < 1 - level)
 

@@ -85,9 +85,8 @@ class StudyData:
 
     def fold(self, seed: int, fold: int) -> Fold:
         """Return a fold; number 0 is the whole study, with one test part."""
-        test: Any = self.splits.test
-        whole = Fold(list(range(len(test))), self.splits, self.corpus)
-        return self.folds[seed, fold] if fold else whole
+        rows = list(range(len(self.splits.test or ())))
+        return self.folds[seed, fold] if fold else Fold(rows, self.splits, self.corpus)
 
     @property
     def fold_count(self) -> int:
@@ -98,8 +97,9 @@ class StudyData:
 def read_data(config: StudyConfig, callback: Callback) -> StudyData:
     """Read and check everything; nothing is written."""
     kind = find_task(config.task)
-    progress = callback.stage("reading the dataset")
-    splits: Any = kind.read(config.dataset, **config.read_options(), progress=progress)
+    splits: Any = kind.read(
+        config.dataset, **config.read_options(), progress=callback.stage("reading the dataset")
+    )
     notes, inspected = list(splits.notes), splits
     task = kind.from_rows(splits.train)
     shared = splits.test is None and config.selection == "none"
@@ -119,11 +119,16 @@ def read_data(config: StudyConfig, callback: Callback) -> StudyData:
     held_out = [text for part in (splits.validation, splits.test) for text in task.texts(part)]
     corpus = None
     if config.corpus:
-        read = read_corpus(config.corpus, encoding=config.encoding, documents=config.documents)
-        corpus = read.without(held_out)
+        corpus = read_corpus(
+            config.corpus, encoding=config.encoding, documents=config.documents
+        ).without(held_out)
     found = inspect_data(inspected, corpus, progress=callback.stage("looking at the data"))
-    warnings = [one for one in found.warnings if one != NO_TEST_PART]  # there is a note about it
-    notes += [one for one in warnings if not (dealt and one.startswith("validation"))]
+    notes += [
+        one
+        for one in found.warnings
+        if one != NO_TEST_PART  # there is a note about it
+        and not (dealt and one.startswith("validation"))
+    ]
     dropped = dict(corpus.overlapping) if corpus is not None else {}
     if corpus is not None and config.task_text and not dealt:
         corpus = corpus.with_task_text(task.texts(splits.train))
@@ -235,8 +240,7 @@ def _make_test(
         )
     test = take_budget(part, "50%", seed)
     taken = set(test.keys)
-    texts = part.keys
-    rest = part.pick([row for row, text in enumerate(texts) if text not in taken])
+    rest = part.pick([row for row, text in enumerate(part.keys) if text not in taken])
     return replace(splits, validation=rest, test=test), (
         f"there is no test part: half of the validation part, {len(test):,} rows, became one "
         "(--test FILE)"

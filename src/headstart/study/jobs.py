@@ -24,8 +24,8 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -94,9 +94,8 @@ class JobResult:
 
     def value(self, split: str, metric: str) -> float:
         """Return a value that was measured once, at the end."""
-        wanted = (None, split, metric)
-        found = [v for v in self.values if (v["epoch"], v["split"], v["metric"]) == wanted]
-        return float(found[0]["value"])
+        final = {"epoch": None, "split": split, "metric": metric}
+        return next(float(one["value"]) for one in self.values if one.items() >= final.items())
 
 
 def pack(paths: Mapping[str, str]) -> dict[str, bytes]:
@@ -332,10 +331,9 @@ def out_of_fold(
     """Join the scores of each fold's held-out rows, and `calibrate`: fit a temperature to them."""
     found, classes = list(scores), has_classes(task)
     if not classes:
-        held = [train.pick(fold.held.tolist()) for fold in parts]
         found = [
-            task.row_scores(one, part)[task.metric].per_row()
-            for one, part in zip(scores, held, strict=True)
+            task.row_scores(one, train.pick(fold.held.tolist()))[task.metric].per_row()
+            for one, fold in zip(scores, parts, strict=True)
         ]
     rows = np.concatenate([fold.held for fold in parts])
     order = np.argsort(rows)
@@ -353,8 +351,8 @@ def held_out_scores(
 ) -> Any:
     """Train in memory without a fold's held-out rows, and score them."""
     parts = Splits(train.pick(fold.train.tolist()), train.pick(fold.held.tolist()), None)
-    found = finetune(config.replace(**setting, selection_metric="last"), None, splits=parts)
-    return found.validation_scores
+    config = config.replace(**setting, selection_metric="last")
+    return finetune(config, None, splits=parts).validation_scores
 
 
 def _loss(task: Task[Any], scores: Any, held: Any) -> tuple[float, float]:
@@ -376,8 +374,8 @@ def fit_network(context: JobContext) -> Fitted:
     config, started = network_config(context), time.monotonic()
     if context.needed:
         (first,) = context.needed
-        named = {name: first.facts[name] for name in ("tries", "temperature")}
-        found = Selection(first.facts["chosen"], **named, oof=first.oof, oof_rows=first.oof_rows)
+        chosen, tries, temperature = (first.facts[k] for k in ("chosen", "tries", "temperature"))
+        found = Selection(chosen, tries, temperature, first.oof, first.oof_rows)
     elif context.config.selection == "none":
         found = Selection({"epochs": config.epochs})
     else:
@@ -387,13 +385,13 @@ def fit_network(context: JobContext) -> Fitted:
         "temperature": found.temperature,
         "selection_seconds": round(time.monotonic() - started, 3),
     }
-    final = config.replace(**found.setting, selection_metric="last")
-    run = finetune(final, context.folder, splits=context.rows, callbacks=[_Epochs(context)])
+    config = config.replace(**found.setting, selection_metric="last")
+    run = finetune(config, context.folder, splits=context.rows, callbacks=[_Epochs(context)])
     write_task(context.task, run.encoding, context.folder, found.temperature)
 
     def scores(rows: Any) -> Any:
-        evaluated = rows is context.rows.validation  # after the last epoch
-        return run.validation_scores if evaluated else run.scores(rows)
+        # Validation was evaluated after the last epoch.
+        return run.validation_scores if rows is context.rows.validation else run.scores(rows)
 
     return Fitted(_predictor(context.task, scores, found), found, facts, run.summary["epochs"])
 
@@ -453,10 +451,7 @@ class _Epochs(Callback):
 def fit_linear(context: JobContext) -> Fitted:
     """Fit a scikit-learn estimator, which selects its own C in folds."""
     rows, task, arm = context.rows, context.task, context.arm
-    estimator: Any = LINEAR_MODELS[task.name][1]
-    if arm.estimator:
-        module, _, name = arm.estimator.partition(":")
-        estimator = getattr(import_module(module), name)
+    estimator: Any = resolve_name(arm.estimator) if arm.estimator else LINEAR_MODELS[task.name][1]
     given: dict[str, Any] = {}
     if "vectors" in arm.needs:
         given["vectors"] = load_file(context.inputs["vectors"])["vectors"]
@@ -472,7 +467,6 @@ def fit_linear(context: JobContext) -> Fitted:
             for one in classifier.oof_scores_
         ]
         found = out_of_fold(task, rows.train, folds, scores, tries=found.tries, calibrate=False)
-
     if context.plan.may_be_saved(context.job):
         settings = FinetuneConfig(**context.config.dataset_settings(), seed=context.job.seed)
         save_arm(run, settings, rows, context.folder, arm=arm.name)
@@ -484,8 +478,10 @@ def fit_trivial(context: JobContext) -> Fitted:
     """Predict without reading: the majority class, the most frequent labels, no entity …"""
     task, train = context.task, context.rows.train
     folds = budget_folds(task, train)
-    parts = [[train.pick(rows.tolist()) for rows in (one.train, one.held)] for one in folds]
-    scores = [task.trivial(*part)[1] for part in parts]
+    scores = [
+        task.trivial(train.pick(fold.train.tolist()), train.pick(fold.held.tolist()))[1]
+        for fold in folds
+    ]
     found = out_of_fold(task, train, folds, scores) if folds else Selection({})
     return Fitted(_predictor(task, lambda rows: task.trivial(train, rows)[1], found), found)
 
@@ -554,8 +550,7 @@ def read_result(folder: Path, job: Job) -> JobResult:
     fix = "delete the file and start the study again: the job is repeated"
     arrays, about = load_arrays(path, fix=fix)
     try:
-        fields: dict[str, Any] = {**json.loads(about), **arrays}
-        return JobResult(job, **fields)
+        return JobResult(job, **(json.loads(about) | arrays))
     except (TypeError, ValueError) as error:
         raise HeadstartError(f"this job cannot be read: {error}", where=path, fix=fix) from None
 

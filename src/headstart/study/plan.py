@@ -122,14 +122,16 @@ class Plan:
         Quick arms go first. Of the others, those that are compared run next to each other, so that
         a busy hour hits all of them.
         """
-        found = [
-            Job(arm.name, objective, labels, seed, fold=fold)
-            for arm in config.arm_table
-            for objective in _objectives(arm, config)
-            for labels in self.budgets
-            for seed, fold in self.places
-        ]
-        return sorted(found, key=_place_among_compared)
+        return sorted(
+            (
+                Job(arm.name, objective, labels, seed, fold=fold)
+                for arm in config.arm_table
+                for objective in _objectives(arm, config)
+                for labels in self.budgets
+                for seed, fold in self.places
+            ),
+            key=_place_among_compared,
+        )
 
     @property
     def places(self) -> list[tuple[int, int]]:
@@ -192,8 +194,7 @@ class Plan:
 
 def _place_among_compared(job: Job) -> tuple[int, ...]:
     """Sort networks and stacks by budget, seed and fold, after all quick arms."""
-    slow = find_arm(job.arm).varies_with_seed
-    return (job.labels, job.seed, job.fold) if slow else ()
+    return (job.labels, job.seed, job.fold) if find_arm(job.arm).varies_with_seed else ()
 
 
 def _objectives(arm: Arm, config: StudyConfig) -> list[str]:
@@ -253,8 +254,7 @@ def find_epochs(config: StudyConfig, labels: int) -> int:
     usual = FinetuneConfig.create(dataset=["none"], preset=config.preset)
     if config.epochs or config.preset == "lab":
         return config.epochs or usual.epochs
-    steps = -(-labels // usual.batch_size)
-    return min(EPOCHS, max(FEWEST_EPOCHS, STEPS // steps))
+    return min(EPOCHS, max(FEWEST_EPOCHS, STEPS // math.ceil(labels / usual.batch_size)))
 
 
 def long_epochs(usual: int) -> int:
@@ -281,8 +281,7 @@ def time_row(config: StudyConfig, data: StudyData, plan: Plan, name: str) -> flo
         threads=plan.threads,
         precision=plan.precision,
     )
-    seconds = finetune(timed, None, splits=rows, dry_run=True).plan["seconds"]
-    return float(seconds) / count
+    return float(finetune(timed, None, splits=rows, dry_run=True).plan["seconds"]) / count
 
 
 def time_step(config: StudyConfig, data: StudyData, plan: Plan, objective: str) -> float:
@@ -323,10 +322,9 @@ def fit_plan(config: StudyConfig, plan: Plan, estimate: Callable[[Plan], float])
     ----------
     estimate : returns the seconds of a plan.
     """
-    goal = 60 * (config.minutes or math.inf)
     for smaller in _smaller_plans(config, plan):
         fitted = replace(smaller, seconds=estimate(smaller))
-        if fitted.seconds <= goal:
+        if fitted.seconds <= 60 * (config.minutes or math.inf):
             return replace(fitted, cuts=_cuts(plan, fitted))
     raise HeadstartError(
         f"this study does not fit into {config.minutes:g} min: with {len(fitted.seeds)} seeds, "
@@ -450,8 +448,11 @@ def seconds_left(
 def read_plan(path: Path) -> Plan:
     """Read a plan: a study's own, or what `--dry-run --json` printed."""
     names = [one.name for one in fields(Plan)]
-    fix = "make it again with --dry-run --json, or start the study in another --out"
-    values = read_object(path, needs=names, fix=fix)
+    values = read_object(
+        path,
+        needs=names,
+        fix="make it again with --dry-run --json, or start the study in another --out",
+    )
     return Plan(**{name: values[name] for name in names})
 
 

@@ -104,8 +104,7 @@ class ProgressFile(StudyCallback):
         if event == "done" and self._study is not None:
             more["seconds"] = self._study.results[job].facts["seconds"]
             more["left"] = self._study.seconds_left()
-        known = {name: one for name, one in more.items() if one is not None}
-        self.write(event, **vars(job), **known)
+        self.write(event, **vars(job), **{k: one for k, one in more.items() if one is not None})
 
     def write(self, event: str, **content: Any) -> None:
         """Append one event, once the study has begun."""

@@ -106,17 +106,18 @@ class Results:
     @cached_property
     def runs(self) -> list[tuple[str, str, int]]:
         """(arm, objective, labels) in the order of the study; each was run with every seed."""
-        order = {arm: place for place, arm in enumerate(self.about["arms"])}
-        return sorted({run[:3] for run in self._starts}, key=lambda run: (order[run[0]], *run))
+        runs = {run[:3] for run in self._starts}
+        return sorted(runs, key=lambda run: (self.about["arms"].index(run[0]), *run))
 
     def scores(self, arm: str, objective: str, labels: int) -> np.ndarray:
         """Return each row's contribution to the metric as an array (seeds, rows).
 
         0 or 1 where a row is wrong or right; otherwise numbers whose mean is the metric.
         """
-        names = ("gold", "predicted", "score")
-        columns = np.array([self._column(name, arm, objective, labels) for name in names], float)
-        gold, predicted, score = columns
+        gold, predicted, score = (
+            np.array(self._column(name, arm, objective, labels), float)
+            for name in ("gold", "predicted", "score")
+        )
         return np.where(np.isnan(score), gold == predicted, score)
 
     def probabilities(self, arm: str, objective: str, labels: int) -> np.ndarray:
@@ -151,10 +152,8 @@ class Results:
 def run_predictions(
     run: Mapping[str, Any],
     rows: Sequence[int] | np.ndarray,
-    *,
+    predictions: np.ndarray,
     gold: np.ndarray | None = None,
-    probabilities: np.ndarray | None = None,
-    scores: np.ndarray | None = None,
 ) -> pa.Table:
     """Make the part of `predictions` that one run adds.
 
@@ -164,18 +163,19 @@ def run_predictions(
         arm, objective, labels, seed.
     rows : sequence of int
         Numbers of all test rows, in the order of `Results.rows`.
-    gold, probabilities : arrays (rows,) and (rows, classes)
-        For tasks with one class per row.
-    scores : array (rows,)
-        For the other tasks, in their place: what each row adds to the metric.
+    predictions : array
+        Probabilities (rows, classes); for tasks without one class per row, what each row adds to
+        the metric (rows,).
+    gold : array (rows,), optional
+        The correct classes, for tasks with one class per row.
     """
     columns: dict[str, Any] = {name: [run[name]] * len(rows) for name in RUN} | {"row": rows}
     columns |= dict.fromkeys(("gold", "predicted", "probabilities", "score"), [None] * len(rows))
-    if probabilities is None:
-        columns["score"] = scores
+    if gold is None:
+        columns["score"] = predictions
     else:
-        columns["predicted"] = probabilities.argmax(axis=1)
-        columns |= {"gold": gold, "probabilities": list(probabilities.astype(np.float32))}
+        columns |= {"gold": gold, "predicted": predictions.argmax(axis=1)}
+        columns["probabilities"] = list(predictions.astype(np.float32))
     return pa.table(columns, schema=SCHEMAS["predictions"])
 
 
@@ -205,8 +205,11 @@ def write_results(folder: Path, results: Results) -> None:
 
 def read_results(folder: Path) -> Results:
     """Read a study; a missing or damaged file is an error that names it."""
-    fix = "name the folder that `headstart compare … --out DIR` wrote"
-    about = read_object(folder / "study.json", needs=ABOUT, fix=fix)
+    about = read_object(
+        folder / "study.json",
+        needs=ABOUT,
+        fix="name the folder that `headstart compare … --out DIR` wrote",
+    )
     return Results(about, *(_read_table(folder, name) for name in SCHEMAS))
 
 

@@ -133,8 +133,9 @@ def seed_variance(
     ]
     widening = 1 + 1 / (folds - 1) if folds > 1 else 1.0
     if not compared:
-        alone = _pool(list(parts.values()), len(parts), widening)
-        return SeedVariance(alone, Prior(widening=widening))
+        return SeedVariance(
+            _pool(list(parts.values()), len(parts), widening), Prior(widening=widening)
+        )
     gaps = [_Parts(np.subtract(tables[a], tables[b], dtype=float)) for a, b in compared]
     # Arms share the labelled rows of a seed: the variance that differences lack is correlated.
     # (`fsum` does not depend on the order of the tables.)
@@ -425,8 +426,7 @@ class PowerLaws:
 
     def score(self, labels: float) -> Interval:
         """Predict the score with so many labels."""
-        found = np.clip(1 - self.c - self.a * labels**-self.b, 0, 1)
-        return _quantiles(found)
+        return _quantiles(np.clip(1 - self.c - self.a * labels**-self.b, 0, 1))
 
     def labels(self, goal: float) -> Interval:
         """Predict the labels that a score needs; infinite where it is never reached."""
@@ -438,8 +438,8 @@ class PowerLaws:
 
 def _quantiles(found: np.ndarray) -> Interval:
     """Median and interval. No interpolation: between a number and infinity lies nothing."""
-    ends = np.quantile(found, [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], method="nearest")
-    low, middle, high = map(float, ends)
+    shares = [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2]
+    low, middle, high = np.quantile(found, shares, method="nearest").tolist()
     return Interval(middle, low, high, "posterior of a power law")
 
 
@@ -565,6 +565,6 @@ def label_savings(
         random = np.random.default_rng(0)
         drawn = random.multivariate_normal(means, mean_covariance(curves, variance), draws)
         found = [labels_to_reach(budgets, curve[:-1], curve[-1]) for curve in drawn]
-        ends = np.quantile(found, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], method="nearest")
-        low, high = map(float, ends)
+        shares = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
+        low, high = np.quantile(found, shares, method="nearest").tolist()
     return Interval(min(max(labels, low), high), low, high, "draws of the measured curves")

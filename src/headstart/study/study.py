@@ -190,8 +190,11 @@ def plan_study(
         planned = make_plan(config, data)
     study = Study(config, folder, data, planned, resumed)
     if resumed:
-        finished = [job for job in study.jobs if result_file(folder, job).is_file()]
-        study.results = {job: read_result(folder, job) for job in finished}
+        study.results = {
+            job: read_result(folder, job)
+            for job in study.jobs
+            if result_file(folder, job).is_file()
+        }
     return study
 
 
@@ -225,8 +228,9 @@ def run_study(
     command : for the report.
     """
     callback = callback or StudyCallback()
-    planned = plan_study(config, folder, callback=callback, plan=plan)
-    return finish_study(planned, callback, command=command)
+    return finish_study(
+        plan_study(config, folder, callback=callback, plan=plan), callback, command=command
+    )
 
 
 def finish_study(study: Study, callback: StudyCallback, *, command: str = "") -> Results:
@@ -330,14 +334,18 @@ def prepare_text(study: Study, place: tuple[int, int], callback: StudyCallback) 
         return {}
     network = study.network(config.objectives[0]).base
     if data.corpus is not None:
-        settings = pretrain_config(config, study.plan, config.objectives[0])
-        prepared = prepare_corpus(settings, callback=callback, corpus=data.corpus)
+        prepared = prepare_corpus(
+            pretrain_config(config, study.plan, config.objectives[0]),
+            callback=callback,
+            corpus=data.corpus,
+        )
         tokenizer = prepared.tokenizer
     elif config.tokenizer:
         tokenizer = load_tokenizer(Path(config.tokenizer))
     else:
-        texts = study.data.task.texts(data.splits.train)
-        tokenizer = train_tokenizer(texts, vocab_size=network.vocab_size)
+        tokenizer = train_tokenizer(
+            study.data.task.texts(data.splits.train), vocab_size=network.vocab_size
+        )
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer.save(folder)  # the same every time, also after a kill
     paths = {"tokenizer": str(folder)}
@@ -401,6 +409,7 @@ def make_study_results(study: Study, best: Job, saved: Job | None, *, command: s
     """
     data, task, values, tables = study.data, study.data.task, [], []
     test: Any = data.splits.test
+    gold = np.asarray(test.labels) if has_classes(task) else None
     runs: dict[tuple[Any, ...], list[JobResult]] = {}  # of the folds of each run
     for job in study.trainings:
         runs.setdefault(tuple(job.run.values()), []).append(study.results[job])
@@ -410,17 +419,13 @@ def make_study_results(study: Study, best: Job, saved: Job | None, *, command: s
         values += [run | value for value in _mean_values(folds, [*map(len, places)])]
         order = np.argsort(np.concatenate(places))  # of the test rows
         predictions = np.concatenate([one.predictions for one in folds])[order]
-        if has_classes(task):
-            gold = np.asarray(test.labels)
-            tables.append(run_predictions(run, test.rows, gold=gold, probabilities=predictions))
-        else:
-            tables.append(run_predictions(run, test.rows, scores=predictions))
+        tables.append(run_predictions(run, test.rows, predictions, gold))
     named = zip(test.rows, map(as_text, test.keys), gold_names(task, test), strict=True)
     return make_results(
         _about(study, command) | {"best": best.run, "saved": saved.run if saved else {}},
         values,
         tables,
-        [{"row": row, "text": text, "gold": gold} for row, text, gold in named],
+        [{"row": row, "text": text, "gold": name} for row, text, name in named],
     )
 
 
@@ -478,7 +483,6 @@ def _about(study: Study, command: str) -> dict[str, Any]:
     elif config.uses_own_texts:
         corpus = "its own training texts"
     classes = max(2, len(data.task.labels))
-    networks = config.objectives if config.has_networks else []
     notes = [*data.notes]
     if config.selection == "none" and config.has_networks:
         notes.append(
@@ -517,7 +521,9 @@ def _about(study: Study, command: str) -> dict[str, Any]:
         "task_texts": joined,
         "overlap_checked": overlap_sentence(data.dropped) if data.corpus is not None else "",
         "parameters": {
-            name: count_parameters(study.network(name), classes).document() for name in networks
+            name: count_parameters(study.network(name), classes).document()
+            for name in config.objectives
+            if config.has_networks
         },
         "pretraining": pretraining,
         "facts": _facts(study, pretraining),

@@ -97,8 +97,10 @@ class Verdict:
 def verdict(analysis: Analysis) -> Verdict:
     """Say whether pretraining helped, by how much, and what else the gain comes from."""
     cuts, steps = analysis.results.about["cuts"], list[Difference]()
-    arms = f"{CHAIN[0]} and {CHAIN[-1]}"
-    found = [f"The study does not have both {arms}, so it says nothing about pretraining."]
+    found = [
+        f"The study does not have both {CHAIN[0]} and {CHAIN[-1]}, so it says nothing about "
+        "pretraining."
+    ]
     if analysis.steps:
         steps = analysis.steps[analysis.objective]
         found = [*_effect(analysis, steps[-1]), *_context(analysis, steps)]
@@ -128,8 +130,11 @@ def _effect(analysis: Analysis, step: Difference) -> list[str]:
     found = f"This study does not show whether {subject} helps: {_comparison(analysis, [step])}."
     if step.detectable >= 1:
         return [found, "There are too few rows to find any difference."]
-    detectable = f"about {signed(step.detectable)} points or more (power 80 %)"
-    return [found, f"With these seeds and rows it would find differences of {detectable}."]
+    return [
+        found,
+        "With these seeds and rows it would find differences of about "
+        f"{signed(step.detectable)} points or more (power 80 %).",
+    ]
 
 
 def _context(analysis: Analysis, steps: Sequence[Difference]) -> list[str]:
@@ -156,8 +161,9 @@ def _context(analysis: Analysis, steps: Sequence[Difference]) -> list[str]:
         )
         name, other = (series_name(one, analysis.results) for one in analysis.contenders[:2])
         goal = f"what {other} needs {labels_name(analysis.most, analysis.results)} for"
-        saved = f"{name} reaches with {labels} labels (95 % CI {low} to {high}) {goal}."
-        found.append(_capital(saved))
+        found.append(
+            _capital(f"{name} reaches with {labels} labels (95 % CI {low} to {high}) {goal}.")
+        )
     return found
 
 
@@ -223,9 +229,9 @@ def recommend(analysis: Analysis, folder: Path) -> Recommendation:
     expected = f"{100 * interval.value:.1f} % {metric} on new texts ({reach})"
     cost = analysis.costs[taken, analysis.most]
     size = f"{size_words(cost.bytes)} on disk, " if cost.bytes else ""
-    speed = f"{size}{milliseconds_words(cost.milliseconds)} ms per text"
     found = [
-        f"Take {name}: expect {expected}; it costs {minutes_words(cost.minutes)} to train, {speed}."
+        f"Take {name}: expect {expected}; it costs {minutes_words(cost.minutes)} to train, "
+        f"{size}{milliseconds_words(cost.milliseconds)} ms per text."
     ]
     if results.about["folds"] > 1:
         found.append(
@@ -245,8 +251,6 @@ def recommend(analysis: Analysis, folder: Path) -> Recommendation:
             "The same rows chose it among the arms, so expect a little less on new texts; a "
             "separate test file (--test FILE) would tell."
         )
-    if find_arm(taken[0]).estimator:
-        found.append("Only networks can be exported to ONNX or transformers; this arm is not one.")
     found += _smaller(analysis)
     saved = results.about["saved"]
     if not saved:
@@ -254,8 +258,10 @@ def recommend(analysis: Analysis, folder: Path) -> Recommendation:
         return Recommendation(taken, found, command)
     held = (saved["arm"], saved["objective"])
     if held != taken:
-        other = series_name(held, results)
-        found.append(f"The folder best/ holds {other}, which is the best that can be saved.")
+        found.append(
+            f"The folder best/ holds {series_name(held, results)}, which is the best that can be "
+            "saved."
+        )
     kind = FILE_KINDS.get(results.about["task"], "csv")
     files = ["--input", f"texts.{kind}", "--output", f"predictions.{kind}"]
     command = shlex.join(["headstart", "predict", str(folder / "best"), *files])

@@ -55,17 +55,9 @@ FIXES = {
 }
 
 
-async def find_studies(request: Request) -> Studies:
-    """Return the studies of the app's folder."""
-    studies: Studies = request.app.state.studies
-    return studies
-
-
-AllStudies = Annotated[Studies, Depends(find_studies)]
-
-
-async def find_study(studies: AllStudies, study_id: str) -> AppStudy:
+async def find_study(request: Request, study_id: str) -> AppStudy:
     """Return the study that the address names."""
+    studies: Studies = request.app.state.studies
     return studies.find(study_id)
 
 
@@ -91,18 +83,18 @@ api = APIRouter(prefix="/api/studies", route_class=GuardedRoute)
 
 
 @api.get("")
-def list_studies(studies: AllStudies) -> list[Document]:
-    return [summary(study) for study in studies.all()]
+def list_studies(request: Request) -> list[Document]:
+    return [summary(study) for study in request.app.state.studies.all()]
 
 
 @api.post("", status_code=201)
-async def create(studies: AllStudies, request: Request, x_file_name: FileName) -> Document:
+async def create(request: Request, x_file_name: FileName) -> Document:
     given = unquote(x_file_name)
     name = file_name(given)
     if check_kind(Path(name))[0] not in (*TABLES, "conll"):
         raise HeadstartError("a file with labels is a table", where=name, code="no-labels")
-    folder = studies.folder / secrets.token_hex(6)  # a study once its record is saved
-    (folder / "files").mkdir(parents=True)
+    folder: Path = request.app.state.studies.folder / secrets.token_hex(6)
+    (folder / "files").mkdir(parents=True)  # a study once its record is saved
     try:
         path = folder / "files" / name
         await save_upload(request.stream(), path, request.app.state.most_upload)
@@ -111,7 +103,7 @@ async def create(studies: AllStudies, request: Request, x_file_name: FileName) -
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    return document(studies.find(folder.name))
+    return document(await find_study(request, folder.name))
 
 
 @asynccontextmanager
@@ -124,15 +116,11 @@ async def received(request: Request, study: AppStudy, given: str) -> AsyncIterat
 
 
 @api.put("/{study_id}/corpus")
-async def add_corpus(
-    study: OpenStudy, studies: AllStudies, request: Request, x_file_name: FileName
-) -> Document:
+async def add_corpus(study: OpenStudy, request: Request, x_file_name: FileName) -> Document:
     async with received(request, study, x_file_name) as path:
         # It may have been changed or started during the upload.
-        study = await find_open(studies.find(study.folder.name))
-        name = path.name
-        if name == study.files["data"]:
-            name = f"corpus-{name}"
+        study = await find_open(await find_study(request, study.folder.name))
+        name = f"corpus-{path.name}" if path.name == study.files["data"] else path.name
         if old := study.files.get("corpus"):
             (study.files_folder / old).unlink(missing_ok=True)
         path.replace(study.files_folder / name)
@@ -149,18 +137,19 @@ def show(study: Study) -> Document:
 
 
 @api.delete("/{study_id}", status_code=204)
-async def delete(study: Study, studies: AllStudies) -> None:
+async def delete(study: Study, request: Request) -> None:
     if study.job("study").is_running:
         raise HeadstartError("this study is running", fix="stop it first", code="conflict")
-    studies.delete(study)
+    request.app.state.studies.delete(study)
 
 
 @api.post("/{study_id}/inspect", status_code=202)
 async def inspect(study: OpenStudy, given: Given) -> Document:
     change_settings(study, given, (*READING, "arms"))  # another task has other arms
     study.job("plan").forget()
-    arguments = ["inspect", *list_arguments(study, READING), "--drop-overlap"]
-    study.job("inspect").start(arguments, study.files_folder)
+    study.job("inspect").start(
+        ["inspect", *list_arguments(study, READING), "--drop-overlap"], study.files_folder
+    )
     return document(study)
 
 
@@ -172,8 +161,9 @@ async def plan(request: Request, study: OpenStudy, given: Given) -> Document:
 
 
 @api.post("/{study_id}/start", status_code=202)
-async def start(request: Request, study: Study, studies: AllStudies) -> Document:
-    running = [one.name for one in studies.all() if one.job("study").is_running]
+async def start(request: Request, study: Study) -> Document:
+    every = request.app.state.studies.all()
+    running = [one.name for one in every if one.job("study").is_running]
     if study.job("study").is_running:
         return document(study)
     if running:
@@ -184,8 +174,10 @@ async def start(request: Request, study: Study, studies: AllStudies) -> Document
         )
     if study.state() in ("new", "inspected"):
         raise HeadstartError("this study has no plan yet", fix="make one first", code="conflict")
-    arguments = [*compare_command(request, study), f"--plan={study.job('plan').output}"]
-    study.job("study").start(arguments, study.files_folder)
+    study.job("study").start(
+        [*compare_command(request, study), f"--plan={study.job('plan').output}"],
+        study.files_folder,
+    )
     return document(study)
 
 
@@ -228,8 +220,7 @@ async def predict(study: Study, request: Request, x_file_name: FileName) -> Docu
     names = ("text_column", "second_column")
     known = [name for name in names if study.settings.get(name) in columns]
     places = [str(study.best), f"--input={path.name}", f"--output={study.folder / PREDICTIONS}"]
-    arguments = ["predict", *places, *list_options(study.settings, known)]
-    study.job("predict").start(arguments, folder)
+    study.job("predict").start(["predict", *places, *list_options(study.settings, known)], folder)
     return document(study)
 
 
@@ -262,8 +253,7 @@ def change_settings(study: AppStudy, given: dict[str, Any], allowed: Sequence[st
                     fix="write numbers and “all”, such as: 50, 100, all",
                     code="budgets",
                 )
-    kept = {name: value for name, value in study.settings.items() if name not in allowed}
-    settings = {**kept, **given}
+    settings = {k: one for k, one in study.settings.items() if k not in allowed} | given
     StudyConfig.create(**{"dataset": [study.files["data"]], "task": study.task, **settings})
     study.settings = settings
     study.save()
@@ -323,21 +313,20 @@ def summary(study: AppStudy) -> dict[str, Any]:
 
 def document(study: AppStudy) -> dict[str, Any]:
     """Describe a study for its page; every tab sees the same."""
-    arms = [
-        {
-            "name": arm.name,
-            "label": arm.label,
-            "description": arm.description,
-            "usual": study.task in arm.usual,
-        }
-        for arm in ARMS.values()
-        if study.task in arm.tasks
-    ]
     return {
         **summary(study),
         "preview": study.preview,
         "settings": {**study.settings, "task": study.task},
-        "arms": arms,
+        "arms": [
+            {
+                "name": arm.name,
+                "label": arm.label,
+                "description": arm.description,
+                "usual": study.task in arm.usual,
+            }
+            for arm in ARMS.values()
+            if study.task in arm.tasks
+        ],
         "jobs": {kind: describe_job(study, kind) for kind in KINDS},
         "classifier": study.best.is_dir(),
     }

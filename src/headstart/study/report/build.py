@@ -158,8 +158,7 @@ def _part(name: str) -> str:
 def _mark_intervals(sentence: str) -> Markup:
     """Set intervals, which are short and in brackets, lighter and keep them on one line."""
     text = str(escape(sentence)).replace(" %", "\u00a0%")
-    marked = re.sub(r"\(([^()]{1,40})\)", r'<span class="reach">(\1)</span>', text)
-    return Markup(marked)
+    return Markup(re.sub(r"\(([^()]{1,40})\)", r'<span class="reach">(\1)</span>', text))
 
 
 def _key(series: Series, results: Results) -> tuple[str, str]:
@@ -192,8 +191,13 @@ def _differences_figures(analysis: Analysis) -> list[Figure]:
     gaps = [(words, gap) for words, gap in found if gap and gap.interval.bounded]
     if not gaps:
         return []
-    caption = f"Differences in test {metric}: what each step adds"
-    return [_figure("differences", caption, lambda size: difference_chart(gaps, size[0], metric))]
+    return [
+        _figure(
+            "differences",
+            f"Differences in test {metric}: what each step adds",
+            lambda size: difference_chart(gaps, size[0], metric),
+        )
+    ]
 
 
 def _epoch_figures(analysis: Analysis) -> list[Figure]:
@@ -262,8 +266,7 @@ def _cost_rows(analysis: Analysis) -> list[dict[str, Any]]:
         size = size_words(cost.bytes) if cost.bytes else "–"
         cells = [minutes_words(cost.minutes), size, milliseconds_words(cost.milliseconds)]
         needed = labels_cell(analysis.needed[series], analysis.most)
-        key = _key(series, analysis.results)
-        rows.append({"key": key, "cells": cells, "needed": needed})
+        rows.append({"key": _key(series, analysis.results), "cells": cells, "needed": needed})
     return rows
 
 
@@ -284,11 +287,15 @@ def _pretraining(part: Mapping[str, Any]) -> dict[str, Any]:
     if measured:
         last = measured[-1]
         bits = f", {last['bits_per_byte']:.2f} bits per byte" if last["bits_per_byte"] else ""
-        after = f"after {last['seconds'] / 60:.1f} minutes"
-        words = f"Perplexity {last['perplexity']:,.1f} on held-out text{bits}, {after}."
-        caption = "Loss by tokens, in nats per token"
+        words = (
+            f"Perplexity {last['perplexity']:,.1f} on held-out text{bits}, after "
+            f"{last['seconds'] / 60:.1f} minutes."
+        )
         loss = _figure(
-            f"pretraining-{name}", caption, partial(loss_chart, name, points), (780, 300)
+            f"pretraining-{name}",
+            "Loss by tokens, in nats per token",
+            partial(loss_chart, name, points),
+            (780, 300),
         )
     return {"objective": name, "words": words, "loss": loss}
 
@@ -321,11 +328,14 @@ def write_tables(folder: Path, analysis: Analysis) -> None:
         {"arm": arm, "objective": objective, "labels": labels, **_numbers(score)}
         for ((arm, objective), labels), score in analysis.scores.items()
     ]
-    pair = ("arm", "objective", "minus_arm", "minus_objective")
     differences = [
         {
-            **dict(zip(pair, (*one.first, *one.second), strict=True)),
-            **{"labels": one.labels or None, **_numbers(one.interval)},
+            "arm": one.first[0],
+            "objective": one.first[1],
+            "minus_arm": one.second[0],
+            "minus_objective": one.second[1],
+            "labels": one.labels or None,
+            **_numbers(one.interval),
             "significant": one.significant,
         }
         for one in analysis.differences.values()

@@ -51,11 +51,11 @@ def colour(arm: str) -> str:
 def _svg(size: Size, title: str, parts: Sequence[str], hover: Sequence[Any] = ()) -> str:
     """Join the parts; `hover` has the values to show under the pointer at places along x."""
     width, height = size
-    data = escape(json.dumps(hover))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
         f'height="{height}" role="img" aria-label="{escape(title)}" font-size="{_font(width)}" '
-        f'font-family="system-ui, Roboto, Helvetica, Arial, sans-serif" data-hover="{data}">'
+        f'font-family="system-ui, Roboto, Helvetica, Arial, sans-serif" '
+        f'data-hover="{escape(json.dumps(hover))}">'
         f"{''.join(parts)}</svg>"
     )
 
@@ -152,11 +152,6 @@ def limits_of(values: Sequence[float], intervals: Sequence[Interval]) -> tuple[f
     return max(0.0, low - 0.01), min(1.0, high + 0.01)
 
 
-def whole_percent(share: float) -> str:
-    """Write a share in whole percent."""
-    return f"{100 * share:.0f} %"
-
-
 # Charts.
 
 
@@ -191,7 +186,7 @@ def line_chart(
     limits: tuple[float, float],
     size: Size,
     *,
-    y_words: Format = whole_percent,
+    y_words: Format = lambda share: f"{100 * share:.0f} %",
     value_words: Callable[[Interval], str] = percent,
 ) -> str:
     """Draw lines with their intervals, their names at the right end, and values for the pointer.
@@ -230,8 +225,10 @@ def line_chart(
     for line, end, place in zip(lines, ends, names, strict=True):
         if abs(place - end[1]) > 3:
             path = _path([(end[0] + 5, end[1]), (right + 11, place)])
-            style = f'stroke="{line.stroke}" stroke-width="0.8" opacity="0.6"'
-            parts.append(f'<path d="{path}" fill="none" {style}/>')
+            parts.append(
+                f'<path d="{path}" fill="none" stroke="{line.stroke}" stroke-width="0.8" '
+                'opacity="0.6"/>'
+            )
         parts.append(_name(right + 14, place + 4, line.name, line.stroke))
     shown = [
         {"x": x(place), "title": f"{axis.words(place)} {axis.name}", "rows": rows}
@@ -286,8 +283,13 @@ def epoch_chart(
         )
         for curve in curves
     ]
-    title = f"Validation {metric} by epoch, mean and 95 % interval over seeds"
-    return line_chart(title, lines, Axis("epochs", shown, "{:.0f}".format), limits, size)
+    return line_chart(
+        f"Validation {metric} by epoch, mean and 95 % interval over seeds",
+        lines,
+        Axis("epochs", shown, "{:.0f}".format),
+        limits,
+        size,
+    )
 
 
 def loss_chart(objective: str, points: Sequence[Mapping[str, Any]], size: Size) -> str:
