@@ -154,7 +154,8 @@ def open_export(folder: str | Path) -> OnnxRun:
         wanted = config.get("width", 0)
     if inputs != set(config["inputs"]) or outputs != {output_name(task): wanted}:
         raise HeadstartError(
-            f"{MODEL} has other inputs or outputs than its {CONFIG} says",
+            f"{MODEL} has {outputs.get(output_name(task), 'no')} outputs instead of {wanted}, and "
+            f"inputs {', '.join(sorted(inputs))}: it does not belong to this {CONFIG}",
             where=folder / MODEL,
             fix=AGAIN,
         )
