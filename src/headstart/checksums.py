@@ -53,6 +53,8 @@ def load_arrays(path: Path, *, fix: str) -> tuple[dict[str, NDArray[Any]], str]:
     try:
         with safe_open(path, framework="numpy") as file:
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, TypeError, AttributeError) as error:  # or a type that NumPy lacks
+        if any(array.dtype.isbuiltin != 1 for array in arrays.values()):
+            raise TypeError("it has numbers of a type that NumPy lacks")  # such as bfloat16
+    except (SafetensorError, TypeError, AttributeError) as error:
         raise HeadstartError(f"{path.name} is damaged: {error}", where=path, fix=fix) from None
     return arrays, check_checksum(path, arrays, fix=fix)
