@@ -47,7 +47,7 @@ serve: $(READY) studies/demo/best  ## the demo's best classifier at http://127.0
 app: $(READY)  ## the local web page: look at data, plan and watch a study, try its classifier
 	$(BIN)/headstart app
 
-test: lint types  ## lint, types and the tests but for the slow ones, about three minutes
+test: lint types  ## lint, types and the tests but for the slow ones, about five minutes
 	$(BIN)/python -m pytest --numprocesses auto -m "not slow"
 
 test-slow: $(DEV)  ## the slow tests: kills, clusters, browsers, the notebook, fuzzing, full disks
