@@ -16,7 +16,7 @@ from headstart.errors import HeadstartError, explain
 
 CONFIG_FILE = "config.toml"  # of a run or study
 LOCK = ".lock"
-HOLDER = ".lock.json"  # beside it, because whoever tries to lock empties the lock's own file
+HOLDER = ".lock.json"  # next to it, because whoever tries to lock empties the lock's own file
 # The folders inside a run or study in which it writes files.
 INNER = ("tokenizer", "tables", "figures", "checkpoints", "jobs", "runs")
 PART = ".headstart.part"  # how the name of a file ends that is not whole yet
@@ -25,7 +25,7 @@ _FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.]+(e[+-]?\d+)?$)")  # a number is no
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; on success it takes `path`'s place in one step.
+    """Yield a temporary path next to `path`; on success it takes `path`'s place in one step.
 
     A kill at any moment leaves either the old file or the new one, never half of one. A disk that
     is full keeps the old one, and nothing else is left behind.
@@ -42,12 +42,12 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.replace(path)
         sync(path.parent)
     except Exception as error:
-        told = explain(error, where=path)
-        if told is None or told is error:
+        known = explain(error, where=path)
+        if known is None or known is error:
             raise
         # The user knows the file by its name, not by the temporary one.
-        where = path if told.where == str(temporary) else told.where
-        raise HeadstartError(told.what, where=where, fix=told.fix, code=told.code) from error
+        where = path if known.where == str(temporary) else known.where
+        raise HeadstartError(known.what, where=where, fix=known.fix, code=known.code) from error
     finally:
         temporary.unlink(missing_ok=True)
 

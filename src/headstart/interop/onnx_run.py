@@ -25,7 +25,7 @@ from headstart.run import EXPORTED, TASK_FORMS, Run
 from headstart.tasks import find_task
 from headstart.tasks.task import Examples, Ids, Long, Output, Task, TextEncoding
 
-BATCH_TOKENS = 512  # a session has little to do beside products: small batches stay in the cache
+BATCH_TOKENS = 512  # a session does little but products: small batches stay in the cache
 AGAIN = "export the run again"
 MODEL, CONFIG = EXPORTED, "config.json"
 WINDOWS = "overflow_to_sample_mapping"  # as Hugging Face's tokenizers call it
