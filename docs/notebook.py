@@ -1,6 +1,6 @@
 """Write lab.ipynb from lab.md: `python docs/notebook.py`. The page is the only source.
 
-A `python` block becomes a cell, and the `text` block behind it, what the cell prints, is left out.
+A `python` block becomes a cell, and the `text` block behind it, what the cell prints, is dropped.
 Everything else stays as it is: sentences, commands and what they printed. A test compares the
 notebook with what this would write, and runs it.
 """

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-REFUSED = "# refused"
+REFUSED = "# an error"
 FILES = ("csv", "json", "conll")  # blocks that show what a file looks like
 
 

@@ -25,6 +25,7 @@ HF = "hf:"  # before the path or the Hub's name of a model in Hugging Face's for
 ORIGIN = "origin.json"  # in a copy of such a model: its name
 OBJECTIVES = ("causal", "masked", "masked+next-sentence")  # of pretraining
 LARGEST = 10**15  # of any number without a bound
+KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 
 Precision = Literal["fp32", "bf16"]
 Pooling = Literal["last", "mean", "first", "max", "mean+max"]
@@ -111,7 +112,7 @@ class Setting:
     def _item_problem(self, value: Any) -> str | None:
         allowed = (int, float) if self.kind is float else self.kind
         if not isinstance(value, allowed) or (type(value) is bool and self.kind is not bool):
-            return f"it must be of type {self.kind.__name__}"
+            return f"it must be {KINDS[self.kind]}"
         if self.choices and value not in self.choices:
             return f"choose {', '.join(self.choices)}"
         if isinstance(value, str) and not _is_unicode(value):
@@ -340,7 +341,7 @@ class DatasetSettings(Config):
     )
     task: str = setting(
         "classification",
-        "What is predicted from a text; commands guess it from the files.",
+        "What is predicted from a text. If it is not given, commands guess it from the files.",
         panel="Data",
         choices=("classification", "multi-label", "pairs", "tagging", "spans"),
     )
@@ -360,8 +361,8 @@ class DatasetSettings(Config):
         False, "Drop training texts that overlap with validation or test.", panel="Data"
     )
     split_seed: int = setting(
-        0, "The seed of the split, if one is made.", panel="Data", advanced=True,
-        minimum=0, maximum=2**31 - 1,
+        0, "The seed of the split, if the dataset is not split already.", panel="Data",
+        advanced=True, minimum=0, maximum=2**31 - 1,
     )  # fmt: skip
 
     def read_options(self) -> dict[str, Any]:
@@ -387,7 +388,7 @@ class NetworkSettings(Config):
         panel="Model",
     )  # fmt: skip
     preset: Literal["small", "lab", "bert", "gpt2"] = setting(
-        "small", "The network; lab also brings the lab's training settings.", panel="Model"
+        "small", "The network; lab also sets the lab's training settings.", panel="Model"
     )
     vocab_size: int | None = setting(
         None, "Vocabulary size; by default the preset's.", panel="Model", advanced=True,
@@ -425,7 +426,7 @@ class NetworkSettings(Config):
             return [f"{name} needs a base" for name in need_base if getattr(self, name)]
         names = (*SIZES, "tokenizer", *decided)
         given = [name for name in names if getattr(self, name) is not None]
-        return [f"the base decides about {', '.join(given)}; do not give it"] if given else []
+        return [f"with a base, {', '.join(given)} cannot be set: the base decides"] if given else []
 
 
 @dataclass(kw_only=True)
@@ -489,8 +490,8 @@ class PretrainConfig(NetworkSettings, MachineSettings):
         panel="Data",
     )  # fmt: skip
     held_out: float | None = setting(
-        None, "Share of the documents that the loss is measured on; by default 0.01, or 0.1 of a "
-        "small corpus.", panel="Data", advanced=True, above=0, maximum=0.5,
+        None, "Share of the documents that is held out to measure the loss; by default 0.01, or "
+        "0.1 of a small corpus.", panel="Data", advanced=True, above=0, maximum=0.5,
     )  # fmt: skip
     objective: str = setting(
         "causal", "What is predicted: the next token, or hidden tokens.", panel="Model",
@@ -557,7 +558,7 @@ class FinetuneConfig(DatasetSettings, NetworkSettings, MachineSettings):
     command: ClassVar[str] = "finetune"
 
     labels: str | None = setting(
-        None, "Use only this many labelled training rows (100 or 10%), drawn with the seed.",
+        None, "Use only this many labelled training rows (100 or 10%), sampled with the seed.",
         panel="Data",
     )  # fmt: skip
     fresh: bool = setting(
@@ -568,7 +569,7 @@ class FinetuneConfig(DatasetSettings, NetworkSettings, MachineSettings):
         panel="Model", advanced=True,
     )  # fmt: skip
     pooling: Pooling | None = setting(
-        None, "How a text's hidden states become one vector; by default the preset's way.",
+        None, "How a text's hidden states become one vector; by default as in the preset.",
         panel="Model", advanced=True,
     )  # fmt: skip
     head: Literal["auto", "stock"] = setting(
@@ -603,18 +604,18 @@ class FinetuneConfig(DatasetSettings, NetworkSettings, MachineSettings):
     )
     token_dropout: float | None = setting(
         None,
-        "Share of the tokens of a text to drop, drawn again in every epoch; by default 0.35 for "
-        "texts that are longer than a window, and none for others.",
+        "Share of the tokens of a text to drop, different ones in every epoch; by default 0.35 for "
+        "texts that are longer than a window, and 0 for others.",
         minimum=0,
         below=1,
     )
     average: float = setting(
-        0.0, "Share of the epochs, from the end, whose weights are averaged.", advanced=True,
-        minimum=0, maximum=1,
+        0.0, "Average the weights of this share of the epochs, counted from the last.",
+        advanced=True, minimum=0, maximum=1,
     )  # fmt: skip
     selection_metric: Literal["metric", "loss", "last"] = setting(
-        "metric", "Which epoch is saved: the best by the task's metric or by the loss on "
-        "validation, or the last.", advanced=True,
+        "metric", "Which epoch is saved: the one with the best metric or with the lowest loss on "
+        "validation rows, or the last.", advanced=True,
     )  # fmt: skip
 
     def problems(self) -> list[str]:
@@ -648,7 +649,7 @@ class StudyConfig(DatasetSettings, NetworkSettings):
     command: ClassVar[str] = "compare"
 
     name: str | None = setting(
-        None, "What the report calls the dataset; by default its file.", panel="Output"
+        None, "The name of the dataset in the report; by default that of its file.", panel="Output"
     )
     corpus: list[str] = setting(
         [], "Text to pretrain on; can be repeated. By default the dataset's own training texts.",
@@ -690,7 +691,8 @@ class StudyConfig(DatasetSettings, NetworkSettings):
         panel="Study",
     )
     minutes: float | None = setting(
-        None, "Time limit: choices, seeds, pretraining and budgets are reduced until it fits.",
+        None,
+        "Time limit; tuning, seeds, pretraining and budgets are reduced until the study fits.",
         panel="Study", above=0, maximum=525_600,
     )  # fmt: skip
     tokens: int | None = setting(
@@ -759,7 +761,7 @@ class StudyConfig(DatasetSettings, NetworkSettings):
         objectives = list(dict.fromkeys(given.get("objectives", [own])))
         if base is not None and objectives != [own]:
             what = f"the base was pretrained with {own}, not with {', '.join(objectives)}"
-            raise HeadstartError(what, where=base, fix="leave --objectives out")
+            raise HeadstartError(what, where=base, fix="omit --objectives")
         return super().create(**{**given, "arms": arm_order(arms), "objectives": objectives})
 
     def problems(self) -> list[str]:
@@ -782,7 +784,7 @@ class StudyConfig(DatasetSettings, NetworkSettings):
             possible = ", ".join(name for name, arm in ARMS.items() if arm.stackable)
             problems.append(f"a stack combines two or more of {possible}; name them in --arms")
         problems += [
-            f"{arm.name} is what pretraining starts from; with --base nothing is pretrained"
+            f"{arm.name} is the network before pretraining; with --base nothing is pretrained"
             for arm in arms
             if self.base and arm.start == "initial"
         ]

@@ -143,7 +143,9 @@ def explain(error: BaseException, *, where: object = None) -> HeadstartError | N
         return _known(errno.ENOMEM, where)
     if isinstance(error, RuntimeError) and "home directory" in text:
         return HeadstartError(
-            "there is no home folder of that name", where=where, fix="write the path out, without ~"
+            "there is no home folder of that name",
+            where=where,
+            fix="write the whole path, without ~",
         )
     packages = {kind.__module__.partition(".")[0] for kind in type(error).__mro__}
     # Our code raises no plain Exception; libraries in Rust do, and they panic.
@@ -154,7 +156,7 @@ def explain(error: BaseException, *, where: object = None) -> HeadstartError | N
     if number is not None and int(number[1]) in CAUSES:
         return _known(int(number[1]), where)
     what = f"a library failed: {text}"
-    return HeadstartError(what, where=where, fix="check the file that this is about")
+    return HeadstartError(what, where=where, fix="check the file that was being read")
 
 
 def _file_error(error: OSError, where: object) -> HeadstartError:
@@ -164,7 +166,7 @@ def _file_error(error: OSError, where: object) -> HeadstartError:
     if error.errno in CAUSES:
         return _known(error.errno, place)
     what = f"a file could not be used: {error.strerror or error or type(error).__name__}"
-    return HeadstartError(what, where=place, fix="check that place", code="disk")
+    return HeadstartError(what, where=place, fix="check this file or folder", code="disk")
 
 
 def _known(number: int, place: object) -> HeadstartError:

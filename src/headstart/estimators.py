@@ -124,7 +124,7 @@ class HeadstartClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc
         Seeds the network and the order of the texts.
     **settings
         The settings of `headstart finetune` (see the reference of settings): `preset`, `epochs`,
-        `learning_rate`, `pooling`, `width`, … A preset with settings of its own (`lab`)
+        `learning_rate`, `pooling`, `width`, … A preset with its own settings (`lab`)
         changes those that are at their defaults. `fit` checks them.
 
     Attributes
@@ -326,10 +326,9 @@ class HeadstartEmbedder(
         self.run_ = OnnxRun.open(self.run)
         if self.run_.task is not None or self.pooling:
             raise HeadstartError(
-                "an export for onnxruntime has vectors only where a base was exported, and its own "
-                "pooling",
+                "only an ONNX export of a base has vectors, and it has the pooling of that base",
                 where=self.run,
-                fix="export the base; give pooling for its run only",
+                fix="export a base, and omit pooling",
             )
         return self
 

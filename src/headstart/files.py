@@ -212,7 +212,7 @@ def read_object(
     forms: Mapping[str, Form] | None = None,
     default: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Read a JSON object that Headstart wrote; one that is missing or damaged is said so.
+    """Read a JSON object that Headstart wrote; a missing or damaged one is an error.
 
     Parameters
     ----------

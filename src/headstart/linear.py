@@ -58,7 +58,7 @@ def select_C(
     if not any(np.isin(fold.held_labels, fold.labels).any() for fold in folds):
         raise HeadstartError(
             "no validation row has a class of the training rows",
-            fix="split the dataset anew, stratified, so that both parts have every class",
+            fix="split the dataset again, stratified, so that both parts have every class",
         )
     fit = fit or fit_regression
     lowest, best = np.inf, (values[0], list[Any]())

@@ -1,7 +1,7 @@
 """What this machine can do, looked up and measured: device, threads, bf16 or fp32.
 
 Some virtual machines announce AMX and then stop a process that uses it. So where it is announced,
-one product is first tried in a process of its own; if that dies, the library behind PyTorch's
+one product is first tried in a separate process; if that dies, the library behind PyTorch's
 bf16 products is set to do without it.
 """
 

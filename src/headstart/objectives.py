@@ -159,7 +159,7 @@ class Masked(Objective):
         if source.tokenizer.mask_id is None:
             raise HeadstartError(
                 "this tokenizer has no mask token, which a masked objective needs",
-                fix="use --objective causal, or leave --tokenizer out",
+                fix="use --objective causal, or omit --tokenizer",
             )
         changed, chosen = mask_tokens(
             tokens,

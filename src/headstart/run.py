@@ -552,10 +552,11 @@ def drop_seen(task: Task[Any], rows: Any, folder: Path | None) -> tuple[Any, int
     others = np.setdiff1d(np.arange(len(rows)), seen)
     if len(rows) and not len(others):
         raise HeadstartError(
-            f"the run has seen all of these {len(rows):,} {task.row_name}: they trained it or "
-            "selected its weights",
+            f"all of these {len(rows):,} {task.row_name} were used to train the run or to "
+            "select its weights",
             where=folder,
             fix="name a file with labelled texts that the run has not seen",
+            code="seen-rows",
         )
     return rows.pick(others.tolist()), len(seen)
 

@@ -38,6 +38,13 @@ def test_a_dry_run_shows_the_plan_and_writes_nothing(corpus, headstart_json, tmp
     assert not out.exists()
 
 
+def test_a_base_that_has_learned_nothing_is_noted(corpus, headstart, tmp_path):
+    given = [corpus, *OPTIONS, "--steps", 1, "--embedding-init", "random"]
+    result = headstart("pretrain", *given, "--out", tmp_path / "run")
+    assert result.returncode == 0
+    assert "unigram" in result.stderr  # the result is on standard output
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -37,7 +37,7 @@ def test_pooling_takes_what_its_name_says():
 
 
 def test_a_text_without_tokens_cannot_be_pooled():
-    with pytest.raises(HeadstartError, match="without a single token"):
+    with pytest.raises(HeadstartError, match="tokens"):
         pool(torch.zeros(1, 2, 4), torch.zeros(1, 2), "last")
 
 

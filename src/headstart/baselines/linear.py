@@ -146,7 +146,7 @@ class LinearTextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore
         return np.asarray(self.classes_[best])
 
     def write(self, folder: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Return arrays and settings for `read`; what is a file of its own goes into `folder`."""
+        """Return arrays and settings for `read`; what needs a separate file goes into `folder`."""
         names = (*self.arrays, "classes_", "coef_", "intercept_")
         # safetensors writes memory as it is, whatever the strides say.
         arrays = {name: np.ascontiguousarray(getattr(self, name)) for name in names}

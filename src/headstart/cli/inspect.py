@@ -23,8 +23,8 @@ from headstart.errors import HeadstartError
 PERCENTILES = {"5": "5 %", "50": "median", "95": "95 %", "max": "longest"}
 MOST_LABELS = 50  # are printed; --json has all
 OVERLAP_HELP = (
-    "equal: but for case and spacing; similar: most sequences of three words are the same; inside: "
-    "a longer text contains it word for word; contains: it contains a shorter text"
+    "equal: the same except for case and spacing; similar: most sequences of three words are the "
+    "same; inside: a longer text contains it word for word; contains: it contains a shorter text"
 )
 COUNT_COLUMNS = {
     **{"name": "", "formula": "", "numbers": ""},
@@ -50,7 +50,9 @@ def inspect(
     ] = None,
     tokenizer: Annotated[
         Path | None,
-        option(help="Count tokens of this tokenizer; by default words.", panel="Data"),
+        option(
+            help="Measure lengths in tokens of this tokenizer; by default in words.", panel="Data"
+        ),
     ] = None,
     json: Json = False,
     debug: Debug = False,
@@ -161,7 +163,7 @@ def params(
         ),
     ] = 2,
     explain: Annotated[
-        bool, option("--explain", help="Show common mistakes in counting and their size.")
+        bool, option("--explain", help="Show common mistakes when counting parameters.")
     ] = False,
     json: Json = False,
     debug: Debug = False,
@@ -209,11 +211,14 @@ def print_counts(document: dict[str, Any]) -> None:
         title = "base" if part == "base" else f"base + {HEADS.get(part, part)} head"
         write("[bold]{title} [cyan]{total:,}[/][/]\n", title=title, total=total)
     layer = document["layer"]
-    sizes = " + ".join(f"{name} {count:,}" for name, count in layer.items())
-    write("one layer: {total:,} = {sizes}", total=sum(layer.values()), sizes=sizes)
+    write(
+        "one layer: {total:,} = {sizes}",
+        total=sum(layer.values()),
+        sizes=" + ".join(f"{name} {count:,}" for name, count in layer.items()),
+    )
     formulas = "".join(row["formula"] for row in document["parts"])
     used = " · ".join(f"{symbol} {name}" for symbol, name in SYMBOLS.items() if symbol in formulas)
-    write("[dim]{used}; the base's shares are of language modelling[/]", used=used)
+    write("[dim]{used}; shares of the base refer to language modelling[/]", used=used)
     if "common_mistakes" in document:
         write("\n[bold]Common mistakes[/]")
     for one in document.get("common_mistakes", []):

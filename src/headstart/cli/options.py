@@ -29,7 +29,7 @@ def option(*names: str, panel: str = "Output", **more: Any) -> Any:
 
 Json = Annotated[bool, option("--json", help="Print one JSON document and nothing else.")]
 Debug = Annotated[bool, option("--debug", help="Show the traceback of an error.", panel="Advanced")]
-Resume = Annotated[bool, option("--resume", help="Continue the run in --out.")]
+Resume = Annotated[bool, option("--resume", help="Continue the interrupted run in --out.")]
 DryRun = Annotated[bool, option("--dry-run", help="Show the plan and stop.")]
 Baselines = Annotated[
     bool,
@@ -176,5 +176,5 @@ def with_task(given: dict[str, Any]) -> dict[str, Any]:
     task, why = guess_task(given["dataset"], options)
     if why is None:
         return given
-    note(f"{why} (--task says otherwise)")
+    note(f"{why} (--task overrides this)")
     return {**given, "task": task}

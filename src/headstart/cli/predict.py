@@ -28,7 +28,7 @@ from headstart.config import DatasetSettings, FinetuneConfig, PretrainConfig, is
 from headstart.errors import HeadstartError
 from headstart.evaluation import metric_name
 
-OCCLUSION = "Each word is removed in turn; the numbers are the fall of its log-odds."
+OCCLUSION = "Each number is how much the log-odds of the label fall without this word."
 CALIBRATED = (
     "; without the run's temperature of {temperature:.2f} (fitted on validation) log-loss "
     "{log_loss_before:.3f} and calibration error {calibration_error_before:.1%}"
@@ -65,10 +65,9 @@ def predict(
     output: Annotated[
         Path | None,
         option(
-            help="The file to write; its suffix is the format: .csv, .jsonl or .conll. "
-            "It has the columns of the input and "
-            "those of the predictions: label, probabilities, …; one that the input has already is "
-            "called predicted_label, predicted_…"
+            help="The file to write; its suffix is the format: .csv, .jsonl or .conll. It has the "
+            "columns of the input and those of the predictions: label, probabilities, …; if the "
+            "input already has a column label, the new one is called predicted_label."
         ),
     ] = None,
     explain: Annotated[
@@ -103,7 +102,7 @@ def predict(
             "--explain shows which words changed the prediction of a class; the task "
             f"{task.name} has no classes of whole texts",
             where=run,
-            fix="leave --explain out",
+            fix="omit --explain",
         )
     from headstart.predictions import group_texts, input_columns
 
@@ -223,7 +222,7 @@ def evaluate(
     Tags are evaluated by whole entities, answers in texts by exact match and F1. The run is
     compared with the most frequent label and with a linear model, fitted to the same training rows.
 
-    For a dataset with parts the test part is used, for any other file all rows.
+    A dataset with several parts is evaluated on its test part, any other file on all rows.
     """
     from headstart.run import Run, evaluation_rows
 
@@ -260,11 +259,13 @@ def print_evaluation(task: Any, found: dict[str, Any]) -> None:
         )
     if found["seen_rows"]:
         notes.append(
-            f"dropped: {found['seen_rows']:,} {task.row_name} that trained the run or selected its "
-            "weights"
+            f"dropped: {found['seen_rows']:,} {task.row_name} that were used to train the run or "
+            "to select its weights"
         )
     if truncated := found.get("truncated"):
-        notes.append(f"{truncated['texts']:,} texts are longer than the run reads")
+        notes.append(
+            f"{truncated['texts']:,} texts are longer than the run reads; the rest was cut"
+        )
     for text in notes:
         write("[yellow]note:[/] {text}", text=text)
     intervals = {name: interval(one) for name, one in found["intervals"].items()}
@@ -325,7 +326,10 @@ def generate(
     prompt: Annotated[str, typer.Argument(help="The text to continue.")] = "",
     tokens: Annotated[int, typer.Option(min=1, help="The largest number of new tokens.")] = 60,
     temperature: Annotated[
-        float, typer.Option(min=0, help="0 always takes the most probable token (greedy).")
+        float,
+        typer.Option(
+            min=0, help="Temperature of the sampling; 0 always takes the most probable token."
+        ),
     ] = 0.8,
     top_p: Annotated[
         float,

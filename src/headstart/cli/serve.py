@@ -16,10 +16,6 @@ from headstart.errors import need_packages
 from headstart.serve.settings import ServeConfig
 
 HOST = "127.0.0.1"  # of the web page
-PAGE_READY = (
-    "Headstart: {address}\nUploads and studies are saved in {place}. Ctrl-C ends the page, "
-    "not a study."
-)
 READY = (
     "a model of the task {task} listens at [bold]{address}/predict[/]; {address}/openapi.json "
     "describes the requests\n[dim]Ctrl-C stops it[/]"
@@ -47,7 +43,7 @@ def serve(
     if not run_server(run, config, ready=partial(_print_ready, json), log_config=LOG_CONFIG):
         message("stopped at once, after a second signal")
         raise typer.Exit(130)
-    message("stopped: every accepted request has its response")
+    message("stopped; all accepted requests were answered")
 
 
 def _print_ready(json: bool, address: str, facts: dict[str, Any]) -> None:
@@ -81,8 +77,8 @@ LOG_CONFIG = {
 
 def export(
     run: Annotated[Path, typer.Argument(help="The folder of a run.")],
-    to: Annotated[str, option(help="huggingface or onnx.")],
-    out: Annotated[Path, option(help="A new folder.")],
+    to: Annotated[str, option(help="The form of the export: huggingface or onnx.")],
+    out: Annotated[Path, option(help="A new folder for the export.")],
     int8: Annotated[bool, option("--int8", help="Store the weights in 8 bits.")] = False,
     json: Json = False,
     debug: Debug = False,
@@ -125,8 +121,8 @@ def app(
 ) -> None:
     """Open a local web page: look at data, plan and watch a study, try its classifier.
 
-    Only this machine can reach it, and only with the key in the address, which each start makes
-    anew. A study that was started goes on when the page is closed or this command ends. From
+    Only this machine can reach it, and only with the key in the address; each start makes a new
+    key. A study continues when the page is closed or this command ends. From
     another machine, use ssh: ssh -L 8765:127.0.0.1:8765 NAME
     """
     need_packages("serve", "fastapi", "uvicorn")
@@ -145,7 +141,12 @@ def app(
             address = f"{page}#key={made.state.token}"
             if json:
                 print_json({"address": address, "folder": str(place), "port": chosen})
-            message(PAGE_READY, address=address, place=place)
+            message(
+                "Headstart: {address}\nUploads and studies are saved in {place}. Ctrl-C closes the "
+                "page; a running study continues.",
+                address=address,
+                place=place,
+            )
             if browser:
                 ticket = secrets.token_urlsafe(24)
                 made.state.tickets.add(ticket)

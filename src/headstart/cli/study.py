@@ -25,6 +25,7 @@ from headstart.config import PretrainConfig, StudyConfig, pin_base
 from headstart.evaluation import metric_name
 from headstart.study.progress import StudyCallback
 
+COLUMNS = ("arm", "labels", "95 % CI")  # of the labels that a goal needs
 Study = Annotated[Path, typer.Argument(help="The folder of a study: the --out of compare.")]
 
 
@@ -36,7 +37,9 @@ def compare(
     ),
     plan: Annotated[
         Path | None,
-        option(help="A plan that --dry-run --json printed, instead of making one.", metavar="FILE"),
+        option(
+            help="A plan that --dry-run --json printed; by default one is made.", metavar="FILE"
+        ),
     ] = None,
     dry_run: DryRun = False,
     json: Json = False,
@@ -106,8 +109,8 @@ def _print_report(written: Any, more: dict[str, Any], *, json: bool) -> None:
     else:
         write(
             "[bold]{advice}[/]\n{verdict}\n{command}\nreport: {path}",
-            advice=" ".join(advice.sentences),
-            verdict=" ".join(verdict.sentences),
+            advice="\n".join(advice.sentences),
+            verdict="\n".join(verdict.sentences),
             command=advice.command,
             path=written.path,
         )
@@ -161,10 +164,16 @@ def labels(
         reasons = dict.fromkeys(one["reason"] for one in arms)
         write("No estimate for {goal}: {reasons}.", goal=goal, reasons="; ".join(reasons))
     else:
-        write("Labels for {goal}, with 95 % intervals:", goal=goal)
-        cells = {one: labels_cell(needed[one], budgets[-1]) for one in needed}
-        rows = [{"": series_name(one, found), " ": " ".join(cells[one])} for one in needed]
-        results().print(record_table(rows, {"": "", " ": ""}))
+        write("Labels for {goal}:", goal=goal)
+        rows = [
+            dict(
+                zip(
+                    COLUMNS, (series_name(one, found), *labels_cell(cell, budgets[-1])), strict=True
+                )
+            )
+            for one, cell in needed.items()
+        ]
+        results().print(record_table(rows, dict.fromkeys(COLUMNS, "")))
 
 
 def report(study: Study, json: Json = False, debug: Debug = False) -> None:
@@ -222,7 +231,7 @@ class StudyDisplay(TrainDisplay, StudyCallback):
         if event == "done" and job in same and len(same) == len(study.plan.places):
             scores = [study.results[one].value("validation", metric) for one in same]
             message(
-                "{what}: mean validation {metric} {mean:.1%} of {count:,} trainings",
+                "{what}: validation {metric} {mean:.1%}, mean of {count:,} trainings",
                 what=what,
                 metric=metric_name(metric),
                 mean=sum(scores) / len(scores),
@@ -251,8 +260,10 @@ def plan_lines(study: Any) -> list[str]:
     ]
     if plan.pretrain_steps:
         corpus = ", ".join(config.corpus) or "the training texts (no --corpus)"
-        times = len(plan.text_places(config))
-        tokens = f"{times} × {plan.pretrain_steps * PretrainConfig.batch_tokens:,} tokens"
+        bases = len(plan.text_places(config))
+        tokens = f"{plan.pretrain_steps * PretrainConfig.batch_tokens:,} tokens" + (
+            f" for each of {bases} bases" if bases > 1 else ""
+        )
         lines.append(f"  pretraining on {corpus}: {', '.join(config.objectives)}, {tokens}")
     lines += [f"  reduced: {cut}" for cut in plan.cuts]
     if study.resumed:

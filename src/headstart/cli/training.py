@@ -46,10 +46,6 @@ FORMATS = {  # other metrics are shares
 }
 SWAP_COLUMNS = {"part": "", "status": "", "parameters": ",", "why": ""}
 NOT_METRICS = ("step", "train_loss", "loss", "validation_loss", "seconds", "total_seconds")
-SCRATCH = (
-    "no --base: the network starts from scratch. To pretrain one first: "
-    "headstart pretrain my-text.txt --out runs/base"
-)
 PRETRAINED = (
     "[bold]{out}[/]: {tokens:,} tokens at {tokens_per_second:,.0f} per second; held-out "
     "perplexity [bold]{held_out[perplexity]:,.1f}[/] (a unigram model has "
@@ -94,6 +90,11 @@ def pretrain(
         print_json(run.summary)
     else:
         write(PRETRAINED, out=out, **run.summary)
+        if run.summary["held_out"]["perplexity"] >= run.summary["unigram_perplexity"]:
+            note(
+                "this base does not predict better than the unigram model: it has learned nothing "
+                "yet. Train longer (--minutes, --tokens) or give more text"
+            )
 
 
 @from_config(FinetuneConfig)
@@ -114,7 +115,10 @@ def finetune(
     """
     config, resume = make_config(FinetuneConfig, given, out, resume=resume, source="dataset")
     if config.base is None and not resume:
-        note(SCRATCH)
+        note(
+            "no --base: the network starts from scratch. To pretrain one first: "
+            "headstart pretrain my-text.txt --out runs/base"
+        )
     from headstart.training.finetune import finetune as train
 
     with TrainDisplay() as display, resumable("finetune", out):
@@ -137,7 +141,7 @@ def finetune(
     )
     if compared:
         results().print(baseline_table(compared, metrics), "")
-    write("next: headstart evaluate {out}, once: it reads the test part", out=out)
+    write("next, once, at the end: headstart evaluate {out} (on the test part)", out=out)
 
 
 def make_config(
@@ -195,7 +199,7 @@ def plan_text(plan: dict[str, Any]) -> str:
         )
     else:
         what = (
-            f"{plan['epochs']:,} epochs of {plan['task']}, {plan['train_rows']:,} training rows, "
+            f"{plan['task']}, epochs: {plan['epochs']:,}, {plan['train_rows']:,} training rows, "
             f"{plan['validation_rows']:,} validation rows, labels: "
             f"{shortened(', '.join(plan['labels']))}"
         )
@@ -226,7 +230,7 @@ class TrainDisplay(Display, Callback):
         if truncated := plan.get("truncated"):
             note(
                 f"{truncated:,} of {plan['train_rows']:,} training texts are longer than "
-                f"{plan['length']} tokens; their rest is not read (--length, or --long windows)"
+                f"{plan['length']} tokens; the rest of them is not read (see --length and --long)"
             )
 
     def on_warning(self, message: str) -> None:

@@ -412,7 +412,7 @@ class TokenSource:
         documents = np.argsort(lengths, kind="stable")
         if len(lengths) < 2 or lengths[documents[-2]] < 2:
             raise HeadstartError(
-                "hardly a document has two tokens, so there are no pairs to draw",
+                "almost no document has two tokens, so no pairs of segments can be made",
                 fix="use --objective masked",
             )
         return lengths[documents], documents

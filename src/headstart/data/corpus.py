@@ -190,7 +190,7 @@ def read_corpus(
     """
     if documents is not None and documents not in get_args(Documents):
         raise HeadstartError(
-            f"'{documents}' is not a way to tell documents apart",
+            f"'{documents}' is not a way to separate documents",
             fix=f"--documents is one of {', '.join(get_args(Documents))}",
         )
     given = [sources] if isinstance(sources, str | Path) else list(sources)
@@ -209,5 +209,5 @@ def read_corpus(
     options = ReadOptions(text_column, encoding=encoding)
     corpus = Corpus(", ".join(map(str, given)), found, options, unread)
     if next(iter(corpus), None) is None:
-        raise HeadstartError("there is no text in it", where=corpus.name)
+        raise HeadstartError("the corpus contains no text", where=corpus.name)
     return corpus

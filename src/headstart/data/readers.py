@@ -569,7 +569,7 @@ def _open_parquet(source: Source, encoding: str) -> Table:
         raise HeadstartError(
             f"the file cannot be read as Parquet: {error}",
             where=source.name,
-            fix="write it again; Parquet is compressed by itself, so unzip a .gz file",
+            fix="write it again; if it is gzipped, unzip it (Parquet needs no other compression)",
         ) from error
 
     def records(label: str | None, only: Sequence[str]) -> Iterator[Row]:
@@ -626,7 +626,7 @@ def _open_lab(source: Source, encoding: str) -> Table:
         for number, values in enumerate(zip_longest(*columns), start=1):
             if None in values:
                 raise HeadstartError(
-                    "there are not as many labels as texts",
+                    "the number of labels differs from the number of texts",
                     where=f"{source.row(number)} and {labels.name}",
                     fix="both files must have one line for each text",
                 )

@@ -115,7 +115,7 @@ def check_kind(path: Path) -> tuple[str, bool]:
         raise HeadstartError(
             f"'{suffix}' files cannot be read" if suffix else "the file's kind is not known",
             where=path,
-            fix=CONVERSIONS.get(suffix, f"its name must end in its kind: {READABLE}"),
+            fix=CONVERSIONS.get(suffix, f"the name of a file must end in one of {READABLE}"),
         )
     return kind, gzipped
 
@@ -145,7 +145,7 @@ def find_source(given: Given, kind: str | None = None) -> Source:
             return Source(name, "classes", path)
         held = ", ".join(one.name for one in _entries(path)[:LISTED])
         raise HeadstartError(
-            f"'{name}' is a folder, and one file was expected here",
+            f"'{name}' is a folder, but one file is needed here",
             fix=f"name a file ({held or READABLE}); as unlabelled text: --corpus {path}",
         )
     return Source(name, kind or check_kind(path)[0], path, find_kind(path)[1])
@@ -289,7 +289,7 @@ def check_outside(folder: Path, given: Iterable[Given]) -> None:
                 f"this folder is inside '{one}', which is read: the run's files would be read "
                 "with it",
                 where=folder,
-                fix="choose an --out outside of it",
+                fix="choose an --out outside of that folder",
             )
 
 

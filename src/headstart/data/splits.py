@@ -127,7 +127,7 @@ def read_dataset(
         _check_classes(splits, where, least=0 if task == "tagging" else 2)
     if task in FILE_KINDS and not len(splits.validation):
         raise HeadstartError(
-            "there are too few different texts to split a validation part off",
+            "there are too few different texts to make a validation part",
             where=where,
             fix="give more, or --validation FILE",
         )
@@ -326,7 +326,7 @@ def _check_classes(splits: Splits[Any], where: str, *, least: int) -> None:
             f"{len(rare)} of {len(counts)} classes have fewer than two different texts: "
             + listed(rare),
             where=where,
-            fix="add texts, join rare classes, or delete their rows; many such classes look like "
+            fix="add texts, merge rare classes, or delete their rows; many such classes look like "
             "the wrong column: --label-column NAME",
         )
 
@@ -517,7 +517,7 @@ def _budget_size(budget: str, available: int, classes: int) -> int:
     if size > available:
         raise HeadstartError(
             f"a budget of {size:,} labels, but there are only {available:,} different texts",
-            fix="take a smaller one, or all",
+            fix="choose a smaller one, or all",
         )
     if size < classes:
         raise HeadstartError(

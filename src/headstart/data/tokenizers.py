@@ -104,7 +104,7 @@ class Tokenizer:
         raise HeadstartError(
             f"this tokenizer cannot be used: {problem}",
             where=path,
-            fix="give a tokenizer.json that you trust, or leave --tokenizer out",
+            fix="give a tokenizer.json that you trust, or omit --tokenizer",
         )
 
     def __reduce__(self) -> tuple[Any, ...]:

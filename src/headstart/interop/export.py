@@ -150,14 +150,14 @@ def export_run(folder: Path | str, to: str, out: Path, *, int8: bool = False) ->
     check_folder(out)
     if out.resolve().is_relative_to(Path(folder).resolve()) or any(out.glob("*")):
         raise HeadstartError(
-            "there is something in this folder already, or it is the run's own folder",
+            "the folder is not empty, or it is inside of the run",
             where=out,
             fix="choose another --out",
         )
     run = Run.open(folder)
     if not isinstance(run, NetworkRun):
         raise HeadstartError(
-            f"a classifier of the kind {run.kind!r} has no form of {to}: it is not a network",
+            f"a {run.kind!r} classifier cannot be exported to {to}, because it is not a network",
             where=folder,
             fix="use it with headstart predict and headstart serve, or fine-tune a network: "
             "headstart finetune DATASET",

@@ -8,7 +8,7 @@ A name of the Hub becomes a revision, with one request, so that a run can be rep
 there has changed; then its files, pinned to it, in the cache that all tools of Hugging Face share.
 
 What `config.json` does not say is found by trying: whether a model is causal, and which token its
-classifier reads. A head that cannot be separated from its model is left out.
+classifier reads. A head that cannot be separated from its model is dropped.
 """
 
 import copy
@@ -163,7 +163,7 @@ class TransformersBase(Transformer):
         return hidden if only_at is None or self.narrows else take(hidden, only_at)
 
     def _unpacked(self, tokens: Tensor, segments: Tensor, token_types: Tensor | None) -> Tensor:
-        """Read each text of packed rows, or of rows padded on the left, in a row of its own."""
+        """Read each text of packed rows, or of rows padded on the left, in a separate row."""
         real = segments > 0
         rows = torch.arange(len(tokens), device=tokens.device).unsqueeze(1).expand_as(tokens)
         texts = torch.stack([rows[real], segments[real]])
@@ -253,7 +253,7 @@ def split_head(outer: Any, kind: str) -> tuple[StockLayers, nn.Linear]:
         and (layer is output or (output is None and layer.out_features == outer.num_labels))
     ]
     if not names:
-        raise HeadstartError(f"{type(outer).__name__} has no output layer of its own")
+        raise HeadstartError(f"{type(outer).__name__} has no separate output layer")
     output = outer.get_submodule(names[-1])
     outer.set_submodule(names[-1], nn.Identity())
     outer.config = copy.deepcopy(outer.config)
@@ -346,7 +346,7 @@ def _take_apart(outer: Any, kind: str | None) -> tuple[TransformersBase, Any]:
         for parameter in output.parameters():
             parameter.data = torch.cat([torch.zeros_like(parameter), parameter])
     for head_config in _possible_heads(kind, output, output.weight is base.embedding.weight):
-        # With random layers of its own, which are then replaced.
+        # With random layers, which are then replaced.
         head = HEADS[kind][1](base, replace(head_config, stock=False))
         head.config, head.transform, head.output = head_config, layers, output
         try:
@@ -551,7 +551,7 @@ def _weight_files(folder: Path) -> list[Path]:
     index = folder / f"{WEIGHTS}.index.json"
     if not index.is_file():
         raise HeadstartError(
-            f"there is no {WEIGHTS} here, and other forms of weights can carry code",
+            f"there is no {WEIGHTS} here, and other formats of weights can run code",
             where=folder,
             fix="get the model with safetensors, or convert it: "
             "AutoModel.from_pretrained(NAME).save_pretrained(FOLDER)",

@@ -257,7 +257,7 @@ def export(run: NetworkRun, folder: Path, *, int8: bool = False) -> Exported:
     if int8:
         raise HeadstartError(
             "transformers has no 8-bit form that opens everywhere",
-            fix="leave --int8 out, or export with --to onnx --int8",
+            fix="omit --int8, or export with --to onnx --int8",
         )
     written = with_stock_head(run)
     notes = [] if written is run else [REFITTED]

@@ -67,7 +67,7 @@ class OnnxRun(Run):
 
     @cached_property
     def one_thread(self) -> Any:
-        """A session for many batches, each on a core of its own."""
+        """A session for many batches, each on a separate core."""
         return open_session(self.graph, threads=1, where=self.folder)
 
     @cached_property
@@ -201,7 +201,7 @@ def open_session(graph: bytes, *, threads: int, where: Path) -> Any:
 def _batches(examples: Examples) -> Iterator[Ids]:
     """Yield rows of the same length: without padding, a result is the same in every batch.
 
-    A text in windows is a batch by itself.
+    The windows of one text are one batch.
     """
     kinds = list(zip(examples.lengths.tolist(), examples.rows.tolist(), strict=True))
     order = sorted(range(len(kinds)), key=kinds.__getitem__)

@@ -61,7 +61,9 @@ def load_model(folder: Path) -> Model:
 def read_config(path: Path) -> dict[str, Any]:
     """Read a `config.json`; its `base` and `head` are not checked yet."""
     config = read_object(
-        path, fix="name the folder of a run; a study has its best one in its folder best"
+        path,
+        fix="if its training was interrupted, finish it with --resume; otherwise name the folder "
+        "of a run (a study has its best one in its folder best)",
     )
     base, head = config.get("base"), config.get("head")
     if not isinstance(base, dict) or not isinstance(head, dict | None):

@@ -43,7 +43,7 @@ def real_tokens(rows: Tensor, segments: Tensor | None) -> Tensor:
         return torch.ones(rows.shape[:2], dtype=torch.bool, device=rows.device)
     real = segments > 0
     if not torch.compiler.is_exporting() and not bool(real.any(dim=1).all()):
-        raise HeadstartError("a text without a single token cannot be pooled")
+        raise HeadstartError("a text without tokens cannot be pooled")
     return real
 
 

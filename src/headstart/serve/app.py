@@ -149,7 +149,7 @@ def create_app(run: Run, config: ServeConfig) -> FastAPI:
     """Make the application of a run, and start the threads that predict.
 
     There is one thread per core of this worker's share: for small networks that is faster than one
-    batch on all cores. An export to ONNX shares a batch out by itself.
+    batch on all cores. An export to ONNX divides a batch itself.
     """
     share = max(1, choose_threads() // config.workers)
     threads = max(1, (config.threads or share) // getattr(run, "threads", 1))

@@ -73,7 +73,9 @@ class BatchQueue:
         results = [loop.create_future() for _ in rows]
         with self._changed:
             if not self.alive:
-                raise HeadstartError("the server stops", fix="try again later", code="stopping")
+                raise HeadstartError(
+                    "the server is stopping", fix="try again later", code="stopping"
+                )
             if self.waiting and self.waiting + len(rows) > self.limit:
                 raise HeadstartError(
                     "too many requests are waiting", fix="try again in a second", code="busy"

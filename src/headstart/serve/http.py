@@ -66,7 +66,7 @@ def known_error(error: Exception) -> HeadstartError:
             )
         return HeadstartError(str(first["msg"]), where=_place(first["loc"]))
     if isinstance(error, ClientDisconnect):
-        return HeadstartError("the client has gone", code="gone")
+        return HeadstartError("the client closed the connection", code="gone")
     return HeadstartError("the server failed; its log says why", code="bug")
 
 
@@ -104,7 +104,7 @@ class GuardedRoute(APIRoute):
 
     The application's state has `token` (`None`: everybody is let in), `max_bytes` of a body, and
     `held`, the bytes of all bodies that are not answered yet. A route without declared body, such
-    as an upload, reads it by itself.
+    as an upload, reads it directly.
     """
 
     def get_route_handler(self) -> Handler:
@@ -169,8 +169,8 @@ class LimitedRequest(Request):
 def too_large(most: int, where: str | None = None) -> HeadstartError:
     """Make the error of a request or a file that is longer than `most` bytes."""
     return HeadstartError(
-        f"this is larger than {most:,} bytes",
+        f"the request or file is larger than {most:,} bytes",
         where=where,
-        fix="send less at once, or a smaller file",
+        fix="send fewer texts at once, or a smaller file",
         code="too-large",
     )

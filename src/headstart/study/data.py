@@ -171,8 +171,8 @@ def _deal_folds(config: StudyConfig, splits: Any) -> dict[tuple[int, int], list[
         return {}
     if splits.whole is None:
         raise HeadstartError(
-            "--folds is for a dataset without parts: this one has its own",
-            fix="do not give --folds, or give all rows in one file",
+            "--folds needs a dataset in one part; this one has separate validation or test rows",
+            fix="omit --folds, or give all rows in one file",
         )
     found: dict[tuple[int, int], list[int]] = {}
     for seed in range(config.seeds):
@@ -262,7 +262,7 @@ def _own_texts(config: StudyConfig, task: Task[Any], train: Any, held_out: Seque
     corpus = Corpus(name).without(held_out).with_task_text(task.texts(train))
     if sum(len(text.encode()) for text in corpus.task_text) < LEAST_OWN_BYTES:
         raise HeadstartError(
-            f"there is no corpus, and {name} ({len(corpus.task_text):,}) are too little text to "
+            f"there is no corpus, and {name} ({len(corpus.task_text):,} texts) are too short to "
             "pretrain on",
             fix="give text without labels with --corpus FILE, or choose --arms "
             f"{','.join(config.arms_without_corpus())}",

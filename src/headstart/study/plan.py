@@ -42,7 +42,7 @@ UNKNOWN_BYTES = round(TOKENS * BYTES_PER_TOKEN / 2)  # of a corpus whose files d
 MOST_JOBS = 4  # at the same time on this machine, where no number is given
 CLUSTER_JOBS = 16  # the same on a cluster
 PRETRAINING_SHARES = (1.0, 0.8, 0.6, 0.4, 0.25)  # of the planned steps: less is another question
-LEAST_SEEDS = 2  # one seed knows nothing of its own variance
+LEAST_SEEDS = 2  # one seed gives no variance
 TIMED_ROWS = 2_000
 TRAINING_SECONDS = 0.2  # of each training, however few its rows are
 LINEAR_SECONDS = 3.0  # for each MB of labelled text
@@ -327,9 +327,9 @@ def fit_plan(config: StudyConfig, plan: Plan, estimate: Callable[[Plan], float])
         if fitted.seconds <= 60 * (config.minutes or math.inf):
             return replace(fitted, cuts=_cuts(plan, fitted))
     raise HeadstartError(
-        f"this study does not fit into {config.minutes:g} min: with {len(fitted.seeds)} seeds, "
-        f"{fitted.budgets[0]:,} labels and little pretraining it takes about "
-        f"{fitted.seconds / 60:.0f}, in full {estimate(plan) / 60:.0f}",
+        f"this study does not fit into {config.minutes:g} min: even with "
+        f"{len(fitted.seeds)} seeds, {fitted.budgets[0]:,} labels and little pretraining it takes "
+        f"about {fitted.seconds / 60:.0f} min (in full {estimate(plan) / 60:.0f} min)",
         fix=f"give --minutes {math.ceil(1.1 * fitted.seconds / 60)} or more, or fewer --arms",
         code="does-not-fit",
     )

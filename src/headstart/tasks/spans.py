@@ -99,7 +99,8 @@ class Spans(Task[Questions]):
             room = encoding.length - len(head) - len(encoding.after)
             if room < MIN_ROOM:
                 raise HeadstartError(
-                    "the question leaves no room for the text", fix="give a larger --length"
+                    "the question is so long that none of the text fits",
+                    fix="give a larger --length",
                 )
             context = rows.contexts[row]
             words = find_words(context)

@@ -352,9 +352,9 @@ class Task(ABC, Generic[Rows]):
             others = ", ".join(map(short_label, unknown[:10]))
             known = ", ".join(map(short_label, self.labels[:10]))
             raise HeadstartError(
-                f"the dataset has other labels than the run: {others}; the run knows {known}",
+                f"the dataset has labels that the run does not know: {others}; it knows {known}",
                 where=where,
-                fix="name the right column with --label-column, or a run of these labels",
+                fix="name the right column with --label-column, or a run trained with these labels",
                 code="label-column",
             )
         return [self._numbers[name] for name in names]

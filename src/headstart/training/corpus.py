@@ -82,7 +82,7 @@ def prepare_corpus(
     if min(train.tokens, held_out.tokens) <= config.length:
         raise HeadstartError(
             f"the corpus is too small: {train.tokens:,} tokens to train on and "
-            f"{held_out.tokens:,} held out, where a row has {config.length}",
+            f"{held_out.tokens:,} held out; each needs more than one row of {config.length}",
             where=corpus.name,
             fix="give more text, more documents (--documents line), a larger --held-out share or a "
             "smaller --length",

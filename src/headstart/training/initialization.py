@@ -203,7 +203,7 @@ def start_model(config: FinetuneConfig, task: Task[Any], texts: Sequence[str]) -
         if config.pooling not in (None, getattr(head, "pooling", None)):
             raise HeadstartError(
                 f"this base's stock head cannot pool with {config.pooling}",
-                fix="leave --pooling out, or leave --head stock out",
+                fix="omit --pooling, or omit --head stock",
                 code="config",
             )
     swapped, rows = swap_head(headless, head, seed=config.seed)

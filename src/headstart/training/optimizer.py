@@ -67,7 +67,7 @@ def make_optimizer(
     """Make the optimizer of the parameters that are trained.
 
     Matrices of linear layers decay; embeddings, output layers, positions, norms and biases do not.
-    Embedding and output rows may have another learning rate: each group has a `scale` of its own.
+    Embedding and output rows may have another learning rate: each group has its own `scale`.
     """
     row_rate = embedding_learning_rate or learning_rate
     rows = {id(parameter) for parameter in getattr(model, "vocabulary_rows", [])}

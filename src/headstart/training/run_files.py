@@ -136,7 +136,7 @@ class Checkpoints:
             state = dict(json.loads(about))  # a file without a checksum has none
         except (OSError, ValueError, RecursionError, TypeError, HeadstartError):
             raise HeadstartError(
-                "the checkpoint is damaged: it is not what was saved",
+                "the checkpoint is damaged: its content has changed",
                 where=newest,
                 fix=fix,
                 code="damaged",

@@ -1,4 +1,4 @@
-"""Look at the beginning of an upload, in a process of its own: the server parses none.
+"""Look at the beginning of an upload, in a separate process: the server parses none.
 
 python -m headstart.webapp.preview FILE --json
 """
@@ -48,7 +48,7 @@ def _cell(value: object) -> str:
 
 
 def look_at(path: Path) -> dict[str, Any]:
-    """Return the preview of a file, or raise its error, from a process of its own."""
+    """Return the preview of a file, or raise its error, from a separate process."""
     command = [sys.executable, "-P", "-m", __spec__.name, path.name, "--json"]
     try:
         ended = subprocess.run(command, cwd=path.parent, capture_output=True, timeout=SECONDS)

@@ -68,8 +68,8 @@ async def find_open(study: Study) -> AppStudy:
     """Return a study whose data and plan can still be changed."""
     if study.job("study").record.is_file():
         raise HeadstartError(
-            "this study has been started: its data and its plan stay as they are",
-            fix="drop the files again for another study",
+            "this study has started: its data and plan can no longer be changed",
+            fix="upload the files again to make another study",
             code="conflict",
         )
     return study

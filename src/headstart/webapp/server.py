@@ -3,7 +3,7 @@
 A local server is within reach of every page in the user's browser and of every user of the machine.
 So the Host must be the loopback address (a foreign name that points to it is rejected), and every
 request below /api must send the secret of this launch as a header, which no other page can know and
-no browser adds by itself.
+no browser adds automatically.
 """
 
 import secrets
@@ -101,6 +101,6 @@ def _add_pages(app: FastAPI, upload_mb: int) -> None:
     @app.post("/session")
     async def session(ticket: Annotated[str, Header(alias="x-headstart-ticket")]) -> dict[str, str]:
         if ticket not in app.state.tickets:
-            raise HeadstartError("this address was opened before", code="token")
+            raise HeadstartError("this address has been used already", code="token")
         app.state.tickets.remove(ticket)
         return {"token": app.state.token}

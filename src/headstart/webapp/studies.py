@@ -68,7 +68,7 @@ class Job:
         return self.folder / f"{self.kind}.job"
 
     def start(self, arguments: Sequence[str], cwd: Path) -> None:
-        """Run a command in a session of its own: it goes on when the server ends."""
+        """Run a command in a separate session: it continues when the server ends."""
         self.forget()
         _children[:] = [one for one in _children if one.poll() is None]
         with self.output.open("wb") as out, (self.folder / f"{self.kind}.log").open("wb") as log:

@@ -42,17 +42,17 @@ def predict_texts(folder: Path, texts: Sequence[str]) -> dict[str, Any]:
 
 
 def _explain(run: "Run", given: str | tuple[str, ...]) -> list[dict[str, Any]]:
-    """Split the text into pieces, each with its effect and its share of the strongest effect."""
+    """Split the text into segments, each with its effect and its share of the strongest effect."""
     effects = sorted(run.explain(given), key=lambda one: (one.part, one.start))
     most = max((abs(one.effect) for one in effects), default=0.0) or 1.0
-    pieces: list[dict[str, Any]] = []
+    segments: list[dict[str, Any]] = []
     for part, text in enumerate([given] if isinstance(given, str) else given):
         place = 0
-        pieces += [{"text": " | "}] if part else []
+        segments += [{"text": " | "}] if part else []
         for one in effects:
             if one.part == part and one.start >= place:  # an overlapping neighbour is skipped
-                pieces.append({"text": text[place : one.start]})
-                pieces.append(
+                segments.append({"text": text[place : one.start]})
+                segments.append(
                     {
                         "text": one.text,
                         "effect": round(one.effect, 4),
@@ -60,5 +60,5 @@ def _explain(run: "Run", given: str | tuple[str, ...]) -> list[dict[str, Any]]:
                     }
                 )
                 place = one.end
-        pieces.append({"text": text[place:]})
-    return [piece for piece in pieces if piece["text"]]
+        segments.append({"text": text[place:]})
+    return [segment for segment in segments if segment["text"]]

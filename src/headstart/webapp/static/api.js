@@ -87,7 +87,7 @@ export async function download(path, name) {
 export function upload(method, path, file, onProgress = () => {}) {
   return new Promise((resolve, reject) => {
     if (file.size > UPLOAD_MB * 1e6) {
-      reject(new AppError({ what: `this is larger than ${UPLOAD_MB.toLocaleString("en")} MB`, where: file.name, fix: "give a smaller file" }));
+      reject(new AppError({ what: `the file is larger than ${UPLOAD_MB.toLocaleString("en")} MB`, where: file.name, fix: "give a smaller file" }));
       return;
     }
     const sent = new XMLHttpRequest();

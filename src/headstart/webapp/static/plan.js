@@ -77,7 +77,7 @@ function planParts(plan, fixed, start, go) {
     el("p", { className: "actions unless-changed" }, fixed
       ? el("button", { type: "button", onclick: () => go("watch") }, "See how it goes")
       : el("button", { type: "button", id: "start", className: "primary", onclick: start }, "Start the study")),
-    fixed ? null : el("p", { className: "note unless-changed" }, "It goes on when this page is closed, and can be stopped and resumed."),
+    fixed ? null : el("p", { className: "note unless-changed" }, "It continues when this page is closed, and can be stopped and resumed."),
     plan.warnings.length ? el("details", {}, el("summary", {}, `${plural(plan.warnings.length, "note")} about the data`), notes(plan.warnings)) : null,
   ].filter(Boolean);
 }
