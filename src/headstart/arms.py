@@ -88,11 +88,6 @@ class Arm:
         """Whether the seed changes anything where the training rows are the same."""
         return self.is_network or "arms" in self.needs
 
-    @property
-    def needs_corpus(self) -> bool:
-        """Whether it needs text without labels, or a base that was pretrained before."""
-        return bool(self.needs & {"vectors", "base"})
-
 
 _TEXT: frozenset[Need] = frozenset({"tokenizer"})
 _BASE: frozenset[Need] = frozenset({"tokenizer", "base"})
