@@ -23,7 +23,11 @@ from headstart.files import is_run as is_run
 
 HF = "hf:"  # before the path or the Hub's name of a model in Hugging Face's form
 ORIGIN = "origin.json"  # in a copy of such a model: its name
-OBJECTIVES = ("causal", "masked", "masked+next-sentence")  # of pretraining
+# Of pretraining.
+OBJECTIVES = (
+    "causal", "masked", "masked+next-sentence", "contrastive", "causal+contrastive",
+    "masked+contrastive",
+)  # fmt: skip
 LARGEST = 10**15  # of any number without a bound
 KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 

@@ -7,13 +7,13 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from headstart.data.batches import TokenSource
+from headstart.data.batches import TokenSource, ViewsBatch
 from headstart.errors import HeadstartError
 from headstart.model.config import Attention, HeadConfig, MaskedNextSentenceConfig
 from headstart.model.model import LanguageModelingLoss
@@ -21,6 +21,9 @@ from headstart.model.presets import Preset
 from headstart.model.sampled_softmax import SampledClasses, SoftmaxTargets
 
 MASKED, RANDOM = 0.8, 0.1  # shares of the chosen tokens; the rest stays
+SPAN = 48  # tokens of a view
+VIEW_DROPOUT = 0.3  # share of a view's tokens
+TEMPERATURE = 0.1
 
 
 @dataclass(frozen=True)
@@ -89,13 +92,23 @@ class Objective(ABC):
         self.mask_share = mask_share
 
     @classmethod
-    def head(cls, preset: Preset) -> HeadConfig:
+    def head(cls, preset: Preset) -> HeadConfig | None:
         """Return the head that a preset's base is pretrained with."""
         return preset.language_modeling
 
     @abstractmethod
-    def batch(self, source: TokenSource, rows: int, key: tuple[int, int]) -> Batch:
+    def batch(self, source: TokenSource, rows: int, key: tuple[int, int]) -> Any:
         """Make a batch of `rows` rows: a pure function of the source and the key (seed, step)."""
+
+    def batches(
+        self, source: TokenSource, rows: int, key: tuple[int, int]
+    ) -> list[Batch | ViewsBatch]:
+        """Make the batches of a step, whose losses are added as means."""
+        return [self.batch(source, rows, key)]
+
+    def step_tokens(self, rows: int, length: int) -> int:
+        """Return how many tokens a step reads, about."""
+        return rows * length
 
     def loss(self, model: nn.Module, batch: Batch) -> Loss:
         """Compute the summed loss of a batch. The model is only called, so it may be wrapped."""
@@ -228,10 +241,103 @@ class NextSentence(Masked):
         )
 
 
+class Contrastive(Objective):
+    """Contrastive learning on whole texts: two views of a document find each other in a batch.
+
+    Two spans of a document are read apart from each other, each without some of its tokens. Their
+    vectors (mean and maximum of the hidden states, then a projection that is not saved) are a
+    positive pair; the views of all other documents of the batch are negatives (InfoNCE). It needs
+    no output layer over the vocabulary and learns what a text is about, which few labels need most
+    (DeCLUTR, Giorgi et al. 2021). It does not learn grammar, and the base cannot generate.
+    """
+
+    attention: ClassVar[Attention] = "causal"
+    language: ClassVar[type[Objective] | None] = None  # trained in the same steps
+    documents: ClassVar[int] = 96  # of a step: each has all others as negatives
+
+    def __init__(self, *, mask_share: float) -> None:
+        super().__init__(mask_share=mask_share)
+        self._language = None if self.language is None else self.language(mask_share=mask_share)
+
+    @classmethod
+    def head(cls, preset: Preset) -> HeadConfig | None:
+        return None if cls.language is None else cls.language.head(preset)
+
+    def batch(self, source: TokenSource, rows: int, key: tuple[int, int]) -> ViewsBatch:
+        return source.views(self.documents, key, span=SPAN, dropout=VIEW_DROPOUT)
+
+    def batches(
+        self, source: TokenSource, rows: int, key: tuple[int, int]
+    ) -> list[Batch | ViewsBatch]:
+        own = super().batches(source, rows, key)
+        language = self._language
+        return own if language is None else [*language.batches(source, rows, key), *own]
+
+    def step_tokens(self, rows: int, length: int) -> int:
+        own = round(2 * self.documents * SPAN * (1 - VIEW_DROPOUT))
+        return own if self._language is None else own + self._language.step_tokens(rows, length)
+
+    def loss(self, model: Any, batch: Batch | ViewsBatch) -> Loss:
+        if isinstance(batch, Batch):
+            assert self._language is not None
+            return self._language.loss(model, batch)
+        return contrastive_loss(model.project(batch.tokens, batch.segments), batch.documents)
+
+    def metrics(self, losses: Sequence[Loss]) -> dict[str, float]:
+        views = super().metrics([one for one in losses if "contrastive" in one.parts])
+        del views["perplexity"]
+        if self._language is None:
+            return views
+        tokens = self._language.metrics([one for one in losses if "contrastive" not in one.parts])
+        return {**tokens, **views, "loss": tokens["loss"] + views["loss"]}
+
+
+class CausalContrastive(Contrastive):
+    """Causal language modelling and contrastive learning in the same steps."""
+
+    language: ClassVar[type[Objective] | None] = Causal
+    documents: ClassVar[int] = 48
+
+
+class MaskedContrastive(Contrastive):
+    """Masked language modelling and contrastive learning in the same steps."""
+
+    attention: ClassVar[Attention] = "bidirectional"
+    language: ClassVar[type[Objective] | None] = Masked
+    documents: ClassVar[int] = 48
+
+
+def contrastive_loss(vectors: Tensor, documents: Tensor) -> Loss:
+    """Compute InfoNCE in both directions: each view has to find the other one of its document.
+
+    Parameters
+    ----------
+    vectors : Tensor of shape (B, 2, p)
+        Unit vectors of both views of each document.
+    documents : Tensor of shape (B,)
+        Their numbers: another section of the same document is no negative.
+    """
+    scores = (vectors[:, 0] @ vectors[:, 1].T).float() / TEMPERATURE  # (B, B)
+    target = torch.arange(len(scores), device=scores.device)
+    same = documents.unsqueeze(0) == documents.unsqueeze(1)
+    scores = scores.masked_fill(same.fill_diagonal_(False), float("-inf"))
+    both = (scores, scores.T)
+    total = sum(F.cross_entropy(one, target, reduction="sum") for one in both) / 2
+    correct = float((scores.argmax(1) == target).sum())
+    parts = {
+        "contrastive": (float(total.detach()), len(scores)),
+        "document_accuracy": (correct, len(scores)),
+    }
+    return Loss(total, len(scores), parts)
+
+
 OBJECTIVES: dict[str, type[Objective]] = {
     "causal": Causal,
     "masked": Masked,
     "masked+next-sentence": NextSentence,
+    "contrastive": Contrastive,
+    "causal+contrastive": CausalContrastive,
+    "masked+contrastive": MaskedContrastive,
 }
 
 

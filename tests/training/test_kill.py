@@ -57,7 +57,10 @@ def losses(run):
     return found
 
 
-@pytest.mark.parametrize(("objective", "softmax"), [("causal", "sampled"), ("masked", "full")])
+@pytest.mark.parametrize(
+    ("objective", "softmax"),
+    [("causal", "sampled"), ("masked", "full"), ("causal+contrastive", "sampled")],
+)
 def test_a_run_killed_at_random_moments_ends_with_the_same_bits(tmp_path, objective, softmax):
     corpus = write_corpus(tmp_path / "corpus.txt")
     kind = ["--objective", objective, "--softmax", softmax]

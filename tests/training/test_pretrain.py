@@ -78,7 +78,7 @@ def test_micro_batches_change_memory_and_not_the_result(tmp_path):
     assert parts["held_out"]["loss"] == pytest.approx(whole["held_out"]["loss"], abs=1e-4)
 
 
-@pytest.mark.parametrize("objective", ["causal", "masked"])
+@pytest.mark.parametrize("objective", ["causal", "masked", "contrastive", "causal+contrastive"])
 def test_an_interrupted_run_continues_to_the_same_bits(tmp_path, objective):
     config = small_config(tmp_path, objective, steps=8, softmax="sampled")
     pretrain(config, tmp_path / "whole")

@@ -63,6 +63,8 @@ def started(command, folder):
         ("causal", "sampled", "lab"),
         ("masked", "full", "small"),
         ("masked+next-sentence", "sampled", "small"),
+        ("contrastive", "full", "small"),
+        ("causal+contrastive", "sampled", "lab"),
     ],
 )
 def test_two_processes_have_the_losses_of_one(tmp_path, corpus, objective, softmax, preset):

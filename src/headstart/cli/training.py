@@ -43,14 +43,16 @@ FORMATS = {  # other metrics are shares
     "bits_per_byte": ".3f",
     "masked_tokens": ".4f",
     "next_sentence": ".4f",
+    "contrastive": ".4f",
 }
 SWAP_COLUMNS = {"part": "", "status": "", "parameters": ",", "why": ""}
 NOT_METRICS = ("step", "train_loss", "loss", "validation_loss", "seconds", "total_seconds")
 PRETRAINED = (
-    "[bold]{out}[/]: {tokens:,} tokens at {tokens_per_second:,.0f} per second; held-out "
-    "perplexity [bold]{held_out[perplexity]:,.1f}[/] (a unigram model has "
-    "{unigram_perplexity:,.1f})\nnext: headstart finetune LABELLED-FILE --base {out}"
+    "[bold]{out}[/]: {tokens:,} tokens at {tokens_per_second:,.0f} per second; {found}\n"
+    "next: headstart finetune LABELLED-FILE --base {out}"
 )
+PERPLEXITY = "held-out perplexity {perplexity:,.1f} (a unigram model has {unigram:,.1f})"
+DOCUMENTS = "a held-out span finds its document among others in {document_accuracy:.1%} of cases"
 C = TypeVar("C", bound=Config)
 
 
@@ -89,8 +91,11 @@ def pretrain(
     elif json:
         print_json(run.summary)
     else:
-        write(PRETRAINED, out=out, **run.summary)
-        if run.summary["held_out"]["perplexity"] >= run.summary["unigram_perplexity"]:
+        held_out, unigram = run.summary["held_out"], run.summary.get("unigram_perplexity")
+        found = [] if unigram is None else [PERPLEXITY.format(unigram=unigram, **held_out)]
+        found += [DOCUMENTS.format(**held_out)] if "document_accuracy" in held_out else []
+        write(PRETRAINED, out=out, found="; ".join(found), **run.summary)
+        if unigram is not None and held_out["perplexity"] >= unigram:
             note(
                 "this base does not predict better than the unigram model: it has learned nothing "
                 "yet. Train longer (--minutes, --tokens) or give more text"

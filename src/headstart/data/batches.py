@@ -45,6 +45,7 @@ MANIFEST = "manifest.json"
 PARTS = ("train", "held_out")
 INDEX_DTYPE = np.dtype("<u8")
 _COUNTED = 1 << 22  # ids at once
+SECTION = 512  # tokens of a document that views are drawn from, at most
 
 
 class TokenStore:
@@ -54,14 +55,14 @@ class TokenStore:
         self.folder = folder
         self.key = f"{folder.name}/{part}"
         self.starts = _map(folder / f"{part}-documents.bin", INDEX_DTYPE)
-        self._ids = _map(folder / f"{part}-ids.bin", dtype)
-        self.tokens = len(self._ids)
+        self.ids = _map(folder / f"{part}-ids.bin", dtype)
+        self.tokens = len(self.ids)
 
     def __len__(self) -> int:
         return len(self.starts) - 1
 
     def __getitem__(self, document: int) -> Tokens:
-        return self._ids[int(self.starts[document]) : int(self.starts[document + 1])]
+        return self.ids[int(self.starts[document]) : int(self.starts[document + 1])]
 
     def __iter__(self) -> Iterator[Tokens]:
         return map(self.__getitem__, range(len(self)))
@@ -70,7 +71,7 @@ class TokenStore:
         """Count the occurrences of each id: (vocab_size,)."""
         total = np.zeros(vocab_size, dtype=np.int64)
         for start in range(0, self.tokens, _COUNTED):
-            total += np.bincount(self._ids[start : start + _COUNTED], minlength=vocab_size)
+            total += np.bincount(self.ids[start : start + _COUNTED], minlength=vocab_size)
         return total
 
 
@@ -284,6 +285,27 @@ class PairBatch(PackedBatch):
     follows: Tensor  # (B): 1 where B continues A
 
 
+@dataclass(frozen=True)
+class ViewsBatch:
+    """Two views of each document, in rows 0 and 1, 2 and 3, …"""
+
+    tokens: Tensor  # (2·B, T)
+    segments: Tensor  # (2·B, T): 0 is padding
+    documents: Tensor  # (B): the number of each document
+
+    @property
+    def real_tokens(self) -> int:
+        return int(self.segments.sum())
+
+    def part(self, documents: slice) -> "ViewsBatch":
+        """Return the views of some of the documents."""
+        rows = slice(2 * documents.start, 2 * documents.stop)
+        return ViewsBatch(self.tokens[rows], self.segments[rows], self.documents[documents])
+
+    def to(self, device: torch.device) -> "ViewsBatch":
+        return ViewsBatch(*(one.to(device) for one in vars(self).values()))
+
+
 class TokenSource:
     """Batches of a store; a key is (seed, step).
 
@@ -404,6 +426,59 @@ class TokenSource:
         text = self.store[int(documents[place])]
         start = int(random.integers(max(1, len(text) - length + 1)))
         return int(documents[place]), text[start : start + length]
+
+    def views(
+        self, documents: int, key: tuple[int, int], *, span: int, dropout: float
+    ) -> ViewsBatch:
+        """Return two views of each of some documents, as `<begin> tokens <end>` per row.
+
+        A view is a span, of whose tokens some are dropped. The spans of a document that is long
+        enough do not overlap; a shorter one is seen twice.
+
+        Parameters
+        ----------
+        documents : how many; fewer where the store has fewer.
+        span : tokens of a view, before some are dropped.
+        dropout : share of the tokens that are dropped.
+        """
+        sections, owners = self._sections
+        count = min(documents, len(owners))
+        numbers = shuffled_batch(len(owners), count, seed=key[0], step=key[1])
+        random = np.random.default_rng([*key, 2])
+        views: list[NDArray[np.integer]] = []
+        for start, stop in sections[numbers]:
+            text = self.store.ids[start:stop]
+            if len(text) >= 2 * span:
+                low, high = sorted(random.integers(len(text) - 2 * span + 1, size=2))
+                begins = (low, high + span)
+            else:
+                begins = tuple(random.integers(max(1, len(text) - span + 1), size=2))
+            for begin in begins:
+                view = text[begin : begin + span]
+                kept = view[random.random(len(view)) >= dropout]
+                views.append(np.concatenate([self._begin, kept if len(kept) else view, self._end]))
+        shape = (len(views), max(map(len, views)))
+        tokens = np.full(shape, self.tokenizer.pad_id or 0, dtype=np.int64)
+        segments = np.zeros(shape, dtype=np.int64)
+        for row, view in enumerate(views):
+            tokens[row, : len(view)], segments[row, : len(view)] = view, 1
+        arrays = (tokens, segments, owners[numbers])
+        return ViewsBatch(*map(torch.from_numpy, arrays))
+
+    @cached_property
+    def _sections(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where each section of a document starts and stops, and its document.
+
+        A long document, such as a book, has several: what is far apart in it may differ in topic.
+        """
+        starts = self.store.starts.astype(np.int64)
+        lengths = np.diff(starts)
+        counts = -(-lengths // SECTION)  # none of an empty document
+        owners = np.repeat(np.arange(len(lengths)), counts)
+        place = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
+        first = starts[owners] + place * lengths[owners] // counts[owners]
+        last = starts[owners] + (place + 1) * lengths[owners] // counts[owners]
+        return np.stack([first, last], axis=1), owners
 
     @cached_property
     def _by_length(self) -> tuple[Indices, Indices]:

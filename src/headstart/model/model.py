@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any, Literal, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from headstart.model.attention import SelfAttention
@@ -33,6 +34,7 @@ from headstart.model.sampled_softmax import SoftmaxTargets
 
 # The last block computes only the predicted positions if they are at most this share of a row.
 MOST_READ = 0.5
+PROJECTED = 256  # width of the projection of contrastive pretraining
 
 
 class LanguageModelingLoss(NamedTuple):
@@ -40,6 +42,13 @@ class LanguageModelingLoss(NamedTuple):
 
     tokens: Tensor  # summed cross-entropy
     next_sentence: Tensor | None = None  # (B, 2): scores, for `MaskedNextSentenceHead`
+
+
+class Projection(nn.Sequential):
+    """Two layers, after which the views of a text are compared (SimCLR, Chen et al. 2020)."""
+
+    def __init__(self, inputs: int, width: int, outputs: int) -> None:
+        super().__init__(nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, outputs))
 
 
 class Model(nn.Module):
@@ -53,6 +62,7 @@ class Model(nn.Module):
         super().__init__()
         self.base = base
         self.head = head
+        self.projection: Projection | None = None  # of contrastive pretraining, never saved
 
     def forward(
         self,
@@ -102,6 +112,12 @@ class Model(nn.Module):
             return pool(self.base(tokens, segments, token_types), segments, pooling)
         hidden: Tensor = self.base(tokens, segments, token_types, only_at=position.unsqueeze(1))
         return hidden[:, 0]  # of (B, 1, d)
+
+    def project(self, tokens: Tensor, segments: Tensor) -> Tensor:
+        """Compute the unit vectors of views for contrastive learning: (2·B, T) → (B, 2, p)."""
+        assert self.projection is not None
+        pooled = pool(self.base(tokens, segments), segments, "mean+max")
+        return F.normalize(self.projection(pooled), dim=-1).unflatten(0, (-1, 2))
 
     def _loss(
         self,
@@ -162,6 +178,14 @@ def new_head(base: Transformer, config: HeadConfig, *, seed: int) -> Head:
         head: Head = HEADS[config.kind][1](base, config)
         _initialize(head, base.config, tied=base.embedding.weight)
     return head.to(base.embedding.weight.device)
+
+
+def add_projection(model: Model, *, seed: int) -> None:
+    """Give a model the random projection that contrastive pretraining needs."""
+    base = model.base.config
+    with _seeded(seed):
+        model.projection = Projection(2 * base.width, PROJECTED, base.width)
+        _initialize(model.projection, base)
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ from headstart.model.config import (
     MaskedNextSentenceConfig,
 )
 from headstart.model.heads import ClassificationHead, Transform
-from headstart.model.model import Model, SwapRow, build_model, new_head, swap_head
+from headstart.model.model import Model, SwapRow, add_projection, build_model, new_head, swap_head
 from headstart.model.presets import preset, preset_of, stock_head
 from headstart.objectives import OBJECTIVES
 from headstart.progress import ProgressCallback
@@ -71,6 +71,8 @@ def initial_model(config: PretrainConfig, data: PretrainData, callback: Callback
                 data, width=chosen.base.width, power=0.5, seed=config.seed, callback=callback
             )
             initialize_embedding(model, vectors)
+    if "contrastive" in config.objective:
+        add_projection(model, seed=config.seed)
     return model.to(torch.device(config.device or "cpu"))
 
 
@@ -152,12 +154,15 @@ def _continued_model(config: PretrainConfig) -> Model:
     usual = objective.head(preset_of(base))
     if type(run.model.head_config) is type(usual):
         return run.model.train()
-    return Model(run.model.base, new_head(run.model.base, usual, seed=config.seed)).train()
+    head = None if usual is None else new_head(run.model.base, usual, seed=config.seed)
+    return Model(run.model.base, head).train()
 
 
 def base_objective(base: str) -> str:
     """Return the objective that continues what a base has learned."""
     run = NetworkRun.open(base)
+    if run.task is None and is_run(run.folder):
+        return str(PretrainConfig.load(run.folder).objective)
     if run.causal:
         return "causal"
     both = isinstance(run.model.head_config, MaskedNextSentenceConfig)

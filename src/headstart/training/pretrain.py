@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from headstart.config import PretrainConfig
+from headstart.data.batches import ViewsBatch
 from headstart.data.corpus import Corpus
 from headstart.data.inspect import inspect_data
 from headstart.data.tokenizers import load_tokenizer
@@ -20,7 +21,7 @@ from headstart.model.checkpoint import save_model
 from headstart.model.model import Model
 from headstart.model.sampled_softmax import SoftmaxSampler
 from headstart.model_card import CardScore, write_card
-from headstart.objectives import OBJECTIVES
+from headstart.objectives import OBJECTIVES, Batch, contrastive_loss
 from headstart.run import SUMMARY, NetworkRun, write_summary
 from headstart.training.callbacks import Callback, Callbacks, MetricsFile
 from headstart.training.corpus import PretrainData, open_corpus, prepare_corpus
@@ -96,7 +97,7 @@ def pretrain(
             stage = callback.stage("inspecting the corpus")
             for warning in inspect_data(None, open_corpus(config), progress=stage).warnings:
                 callback.on_warning(warning)
-        batches = CorpusBatches(config, data, processes.count)
+        batches = CorpusBatches(config, data, processes)
         model = processes.in_turn(lambda: initial_model(config, data, callback))
         processes.copy_weights(model)
         model.base.embedding.sparse = batches.sampler is not None or not model.tied
@@ -114,10 +115,12 @@ def pretrain(
             # What is read last moves the base towards its task: with task text, the last weights
             # are saved, whatever the held-out loss says.
             selection=lambda metrics, last: -1.0 if last and data.task_text else metrics["loss"],
-            save_best=lambda: save_model(model, folder),
+            save_best=lambda: save_model(without_projection(model), folder),
             processes=processes,
         )
-        plan = processes.agree(read_plan(folder) if resume else make_plan(config, data, trainer))
+        plan = processes.agree(
+            read_plan(folder) if resume else make_plan(config, data, batches, trainer)
+        )
         run = replace(run, plan=plan)
         if dry_run:
             return run
@@ -144,13 +147,19 @@ def pretrain(
                 for k, v in best.items()
                 if k not in ("step", "train_loss", "seconds", "total_seconds")
             },
-            "unigram_perplexity": math.exp(batches.unigram_loss()),
             "parameters": plan["parameters"],
         }
+        if "perplexity" in summary["held_out"]:
+            summary["unigram_perplexity"] = math.exp(batches.unigram_loss())
         _write_card(folder, config, summary, identity)
         write_summary(summary, folder)  # with it, the run is finished
         shutil.rmtree(folder / "checkpoints", ignore_errors=True)
         return replace(NetworkRun.open(folder), plan=plan)
+
+
+def without_projection(model: Model) -> Model:
+    """Return the model that is saved: contrastive learning's projection is of no further use."""
+    return Model(model.base, model.head)
 
 
 class CorpusBatches:
@@ -166,16 +175,20 @@ class CorpusBatches:
         Draws the classes of a sampled softmax; a small vocabulary is scored in full.
     """
 
-    def __init__(self, config: PretrainConfig, data: PretrainData, processes: int = 1) -> None:
-        if config.rows < processes:
+    def __init__(
+        self, config: PretrainConfig, data: PretrainData, processes: Processes | None = None
+    ) -> None:
+        self.config, self.data, self.processes = config, data, processes or Processes({})
+        count = self.processes.count
+        if config.rows < count:
             raise HeadstartError(
-                f"a step has {config.rows} rows, too few for {processes} processes",
-                fix=f"use fewer processes, or --batch-tokens {processes * config.length} or more",
+                f"a step has {config.rows} rows, too few for {count} processes",
+                fix=f"use fewer processes, or --batch-tokens {count * config.length} or more",
             )
-        self.config, self.data = config, data
         most = max(1, config.micro_batch_tokens // config.length)
-        self.micro_rows = min(most, config.rows // processes)
+        self.micro_rows = min(most, config.rows // count)
         self.objective = OBJECTIVES[config.objective](mask_share=config.mask_share)
+        self.step_tokens = self.objective.step_tokens(config.rows, config.length)
         vocab_size = data.tokenizer.vocab_size
         large = config.softmax == "auto" and vocab_size > LARGE_VOCABULARY
         self.sampler = None
@@ -191,49 +204,81 @@ class CorpusBatches:
         """Return the batch of a step, split where it would not fit into memory."""
         config, device = self.config, next(model.parameters()).device
         source, number = self.data.source(step, steps)
-        batch = self.objective.batch(source, config.rows, (config.seed, number)).to(device)
-        if self.sampler is not None:
-            batch = replace(batch, sampled=self.sampler.draw(batch.targets.cpu(), step).to(device))
-        return [self._micro_batch(model, part) for part in batch.split(self.micro_rows)]
+        found: list[MicroBatch] = []
+        for batch in self.objective.batches(source, config.rows, (config.seed, number)):
+            if isinstance(batch, ViewsBatch):
+                targets = sum(one.targets for one in found)
+                found += self._views(model, batch.to(device), targets)
+                continue
+            sampled = None
+            if self.sampler is not None:
+                sampled = self.sampler.draw(batch.targets, step)
+            parts = replace(batch, sampled=sampled).to(device).split(self.micro_rows)
+            found += [self._micro_batch(model, part) for part in parts]
+        return found
 
-    def _micro_batch(self, model: Model, part: Any) -> MicroBatch:
+    def _micro_batch(self, model: Model, part: Batch) -> MicroBatch:
         return MicroBatch(
             lambda: self.objective.loss(model, part).total, part.targets.numel(), part.real_tokens
         )
+
+    def _views(self, model: Model, views: ViewsBatch, targets: float) -> list[MicroBatch]:
+        """Return a micro-batch of each process: it reads its share of the documents.
+
+        Parameters
+        ----------
+        targets : tokens that the step predicts as well; both losses are added as means.
+        """
+        processes, documents = self.processes, len(views.documents)
+        mine = views.part(processes.share(documents))
+        weight = (targets or documents) / documents
+
+        def compute() -> Any:
+            vectors = processes.join(model.project(mine.tokens, mine.segments), documents)
+            loss = weight * contrastive_loss(vectors, views.documents).total
+            # Every process has the same loss, and the gradient of its own documents.
+            return loss - (1 - 1 / processes.count) * loss.detach()
+
+        counted = 0.0 if targets else documents / processes.count
+        return [MicroBatch(compute, counted, mine.real_tokens) for _ in range(processes.count)]
 
     def _held_out(self) -> list[Any]:
         """Return the held-out batches: always the same rows with the same tokens hidden."""
         source, rows = self.data.held_out, self.data.rows
         count = max(1, min(HELD_OUT_ROWS, source.num_rows(extra=1)) // rows)
-        return [self.objective.batch(source, rows, (0, number)) for number in range(count)]
+        batches = (self.objective.batches(source, rows, (0, number)) for number in range(count))
+        return [one for some in batches for one in some]
 
     def evaluate(self, model: Model) -> dict[str, float]:
         """Return the objective's metrics of held-out documents, with the full softmax."""
         device = next(model.parameters()).device
         losses = [self.objective.loss(model, batch.to(device)) for batch in self._held_out()]
         found = self.objective.metrics(losses)
-        if self.objective.attention == "causal":  # the probability of the whole text
+        if self.objective.attention == "causal" and "perplexity" in found:  # of the whole text
             store = self.data.held_out.store
             bytes_per_token = self.data.held_out_bytes / (store.tokens + len(store))  # with ends
-            found["bits_per_byte"] = found["loss"] / math.log(2) / bytes_per_token
+            found["bits_per_byte"] = math.log2(found["perplexity"]) / bytes_per_token
         return found
 
     def unigram_loss(self) -> float:
-        """Return the loss of token frequencies alone, on the targets of `evaluate`."""
+        """Return the loss of token frequencies alone, on the tokens that `evaluate` predicts."""
         data = self.data
         counts = 1.0 + data.train.store.counts(data.tokenizer.vocab_size)  # none is impossible
         if data.tokenizer.end_id is not None:
             counts[data.tokenizer.end_id] += len(data.train.store)
         log_probabilities = np.log(counts / counts.sum())
-        targets = np.concatenate([batch.targets.numpy() for batch in self._held_out()])
+        batches = [batch for batch in self._held_out() if isinstance(batch, Batch)]
+        targets = np.concatenate([batch.targets.numpy() for batch in batches])
         return -float(log_probabilities[targets].mean())
 
 
-def make_plan(config: PretrainConfig, data: PretrainData, trainer: Trainer) -> dict[str, Any]:
+def make_plan(
+    config: PretrainConfig, data: PretrainData, batches: CorpusBatches, trainer: Trainer
+) -> dict[str, Any]:
     """Turn minutes, epochs or tokens into steps, by timing the first ones."""
     step_seconds = trainer.time_steps(range(TIMED_STEPS)) / TIMED_STEPS
     evaluation_seconds = trainer.time_evaluation()
-    step_tokens, corpus_tokens = config.rows * config.length, data.train.tokens
+    step_tokens, corpus_tokens = batches.step_tokens, data.train.tokens
     evaluations = config.evaluations
     if config.steps:
         steps = config.steps
@@ -252,7 +297,7 @@ def make_plan(config: PretrainConfig, data: PretrainData, trainer: Trainer) -> d
         "tokens": steps * step_tokens,
         "epochs": steps * step_tokens / corpus_tokens,
         "corpus_tokens": corpus_tokens,
-        "parameters": sum(one.numel() for one in trainer.model.parameters()),
+        "parameters": sum(one.numel() for one in without_projection(trainer.model).parameters()),
         "seconds": steps * step_seconds + evaluations * evaluation_seconds,
         "threads": config.threads,
         "precision": config.precision,
@@ -263,12 +308,14 @@ def _write_card(
     folder: Path, config: PretrainConfig, summary: dict[str, Any], identity: dict[str, str]
 ) -> None:
     """Describe what a base was trained on, how, and how good it is."""
-    causal = config.objective == "causal"
-    use = "continue a text (`headstart generate`)" if causal else "fill gaps (`headstart fill`)"
+    use = "turn texts into vectors (`HeadstartEmbedder`)"
+    if "perplexity" in summary["held_out"]:
+        causal = config.objective.startswith("causal")
+        use = "continue a text (`headstart generate`)" if causal else "fill gaps (`headstart fill`)"
     on = f"held-out documents, at step {summary['best_step']:,}, whose weights are saved"
-    measured = summary["held_out"] | {
-        "perplexity of a unigram model": summary["unigram_perplexity"]
-    }
+    measured = dict(summary["held_out"])
+    if "unigram_perplexity" in summary:
+        measured["perplexity of a unigram model"] = summary["unigram_perplexity"]
     write_card(
         folder,
         title="A base pretrained with Headstart",

@@ -122,6 +122,28 @@ class Processes:
         self._stop_agreed = bool(stop)
         return total
 
+    def share(self, items: int) -> slice:
+        """Return which of some items this process computes."""
+        return slice(self.rank * items // self.count, (self.rank + 1) * items // self.count)
+
+    def join(self, mine: Tensor, items: int) -> Tensor:
+        """Return the rows of all processes in order; those of this one keep their gradient.
+
+        Parameters
+        ----------
+        mine : Tensor of shape (rows of `share(items)`, …)
+        """
+        if self.count == 1:
+            return mine
+        parts = []
+        for rank in range(self.count):
+            rows = (rank + 1) * items // self.count - rank * items // self.count
+            part = mine.detach() if rank == self.rank else mine.new_empty(rows, *mine.shape[1:])
+            with _lost_process():
+                dist.broadcast(part, rank)
+            parts.append(mine if rank == self.rank else part)
+        return torch.cat(parts)
+
     def agree_to_stop(self, requested: bool) -> bool:
         """Return whether all stop after this step, because one was asked to.
 
