@@ -137,12 +137,6 @@ def test_bytes_that_are_not_text_cost_their_own_line(write):
     assert line.problem.code == "encoding"
 
 
-def test_a_line_of_100_mb_is_cut_off_and_the_next_one_is_read(write):
-    rows = rows_of(write("a.txt", b"short\n" + b"x" * 100_000_000 + b"\nlast\n"))
-    assert [row.text for row in rows if row.problem is None] == ["short", "last"]
-    assert "longer than 16 MB" in rows[1].problem.what
-
-
 cells = st.text(st.characters(exclude_characters='"\r\n\0', codec="utf-8"), min_size=1, max_size=5)
 
 

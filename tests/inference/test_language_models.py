@@ -43,12 +43,6 @@ def written(run, prompt, **options):
     return list(generate(run, prompt, **{"tokens": 30, **options}))
 
 
-def test_a_trained_base_writes_the_language_it_has_read(causal):
-    run = NetworkRun.open(causal)
-    text = run.tokenizer.decode(written(run, "the old cat", temperature=0.0))
-    assert "chases the mouse" in text
-
-
 def test_the_same_seed_writes_the_same_text(causal):
     run = NetworkRun.open(causal)
     assert written(run, "the", seed=1) == written(run, "the", seed=1)

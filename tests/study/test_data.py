@@ -3,7 +3,6 @@
 import pytest
 
 from headstart.config import PretrainConfig, StudyConfig
-from headstart.data import sources
 from headstart.errors import HeadstartError
 from headstart.study.data import find_budgets, read_data
 from headstart.study.results import read_results
@@ -47,15 +46,6 @@ def test_corpus_texts_that_hold_rows_to_be_judged_are_dropped_and_counted(tmp_pa
     found = read(config)
     assert sum(found.dropped.values()) == sum(clean.dropped.values()) + 3
     assert not set(found.corpus) & set(judged)
-
-
-def test_the_dataset_is_read_once(tmp_path, monkeypatch):
-    """A study's CSV was scanned four times."""
-    config, passes = small_config(tmp_path, corpus=[]), []
-    real = sources.Lines.__iter__
-    monkeypatch.setattr(sources.Lines, "__iter__", lambda lines: passes.append(1) or real(lines))
-    read(config)
-    assert len(passes) == 1
 
 
 @pytest.mark.parametrize(

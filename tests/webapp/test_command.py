@@ -54,15 +54,6 @@ def test_the_browsers_command_line_holds_no_key(headstart, tmp_path, served, mon
     assert "#ticket=" in opened[0]
 
 
-def test_files_that_a_running_study_is_writing_are_left_alone(headstart, tmp_path, served):
-    part = tmp_path / "studies" / "0123456789ab" / "study" / ".model.x.part"
-    part.parent.mkdir(parents=True)
-    part.parent.with_name("record.json").write_text("{}")
-    part.touch()
-    assert app(headstart, tmp_path, "--port", 0).returncode == 0
-    assert part.exists()
-
-
 def test_without_the_extra_it_says_what_to_install(headstart, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     result = app(headstart, tmp_path)
