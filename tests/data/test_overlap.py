@@ -16,8 +16,6 @@ REVIEW = "Nobody in this film can act, least of all the dog, who tries."
 words = st.text("abcdefgéß", min_size=1, max_size=3)
 texts = st.lists(words, min_size=WINDOW, max_size=40).map(" ".join)
 documents = st.lists(words, max_size=60).map(" ".join)
-# Letters that no text above has, so that such a document cannot hold one.
-others = st.text("xyz .,\n", max_size=200)
 gaps = st.sampled_from([" ", "\n", ' "', "… ", ", (", ".  "])
 
 
@@ -93,9 +91,6 @@ def test_a_near_duplicate_behind_many_candidates_is_found():
     texts = [f"{boilerplate} " + " ".join(f"own{n}x{m}" for m in range(35)) for n in range(300)]
     changed = texts[-1].replace("own299x20", "other")
     assert HeldOutTexts(texts).find([changed]) == ["similar"]
-
-
-LONG = " ".join(f"word{n}" for n in range(60))
 
 
 @pytest.mark.parametrize(

@@ -20,12 +20,6 @@ from tests.runs import small_config
 TASK = [f"a task text about number {number} and the happy cat" for number in range(200)]
 
 
-def started(tmp_path, objective, start):
-    config = small_config(tmp_path, objective, steps=1, embedding_init=start, vocab_size=500)
-    data = prepare_corpus(config)
-    return initial_model(config, data, Callback()), data
-
-
 def test_a_folder_of_few_long_files_has_a_held_out_part_but_one_file_has_none(tmp_path):
     (tmp_path / "books").mkdir()
     config = small_config(tmp_path, corpus=[str(tmp_path / "books")], held_out=0.01)
@@ -39,7 +33,9 @@ def test_a_folder_of_few_long_files_has_a_held_out_part_but_one_file_has_none(tm
 
 
 def test_tokens_with_the_same_neighbours_start_close_to_each_other(tmp_path):
-    model, data = started(tmp_path, "causal", "cooccurrence")
+    config = small_config(tmp_path, steps=1, embedding_init="cooccurrence", vocab_size=500)
+    data = prepare_corpus(config)
+    model = initial_model(config, data, Callback())
     ids = data.tokenizer.encode([" cat", " mouse", " law", " judge"])
     assert [len(one) for one in ids] == [1, 1, 1, 1]
     cat, mouse, law, judge = model.base.embedding.weight.detach()[[one[0] for one in ids]]
