@@ -10,7 +10,7 @@ from tests.labelled import TINY, dataset, write_csv
 def small_config(folder, **changes):
     """Two budgets, two seeds, a tiny network; the data is written into `folder`."""
     data, corpus = folder / "data.csv", folder / "corpus.txt"
-    if not corpus.exists():
+    if not data.exists():
         write_csv(data, dataset(200, wrong=0.1))
         write_corpus(corpus)
     settings = {
