@@ -197,7 +197,7 @@ def test_balanced_weights_act_the_same_in_every_batch_size(batch_size):
         losses += [part.compute().item() / part.targets] * len(batches.order.batch(step))
     examples = batches.examples
     targets = torch.tensor(examples.targets)
-    scores = torch.from_numpy(run_network(model, examples))
+    scores = torch.from_numpy(np.asarray(run_network(model, examples)))
     classes = [F.cross_entropy(scores[targets == one], targets[targets == one]) for one in (0, 1)]
     assert np.mean(losses) == pytest.approx(float(sum(classes)) / 2, rel=1e-3)
 
