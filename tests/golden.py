@@ -154,7 +154,8 @@ def finetuning(data: Data, name: str, *options: Any) -> Facts:
     for part, found in (("validation", validation), ("test", tested)):
         for metric, value in found.items():
             counted = metric in ("train_loss", "validation_loss", "seconds", "rows", "seen_rows")
-            if isinstance(value, int | float) and not counted:
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if number and not counted:
                 facts[f"{part} {metric}"] = value
     return facts
 
