@@ -41,9 +41,7 @@ from headstart.interop.onnx_run import (
 from headstart.model.attention import SelfAttention, take
 from headstart.model.base import FeedForward
 from headstart.model.config import ClassificationConfig
-from headstart.model.heads import ClassificationHead
 from headstart.model.model import Model
-from headstart.model.pooling import join_windows, pool, pooled_position
 from headstart.run import ROWS, NetworkRun
 from headstart.tasks.task import between_texts
 from headstart.training.initialization import embedding_run
@@ -223,97 +221,86 @@ class ExportedFeedForward(nn.Module):
         return self.down(self.activation(self.gate(x)) * self.up(x))
 
 
-class ExportedModel(nn.Module):
-    """A model with nothing in `forward` that depends on the values of its inputs.
+class ExportedBase(nn.Module):
+    """A base with nothing in `forward` that depends on the values of its inputs.
 
     Parameters
     ----------
-    model : Model
-        With a head for a task, or one that returns pooled vectors.
+    base : Transformer
+        It is changed.
     length : int
         The longest row that it must be able to read.
-    temperature : float
-        What the logits are divided by.
     """
 
-    def __init__(self, model: Model, length: int, temperature: float) -> None:
+    def __init__(self, base: Any, length: int) -> None:
         super().__init__()
-        self.model = model = copy.deepcopy(model)
-        self.temperature = temperature
-        base = model.base
-        self.foreign = base.config.transformers is not None
-        self.table: Tensor | None = None
-        if self.foreign:
+        self.base, self.config, self.length = base, base.config, length
+        if self.config.transformers is not None:
             return
-        block: Any
         for block in base.blocks:
             block.attention = ExportedAttention(block.attention)
             if block.feed_forward.gated:
                 block.feed_forward = ExportedFeedForward(block.feed_forward)
-        positions = base.rotary if base.positions is None else base.positions
-        if positions is not None:
-            self.table = positions(length, None)
+        for table in (base.positions, base.rotary):
+            if table is not None:
+                table(length, None)  # which may grow now, but not in the graph
 
     def forward(
         self,
-        input_ids: Tensor,
-        attention_mask: Tensor,
-        token_type_ids: Tensor | None = None,
-        owners: Tensor | None = None,
-    ) -> Tensor:
-        """Compute logits (B, classes), or (B, T, ·) for heads that score tokens, or vectors."""
-        head, only_at = self.model.head, None
-        if not isinstance(head, ClassificationHead):
-            hidden = self.hidden(input_ids, attention_mask, token_type_ids, None)
-            scores: Tensor = head(hidden, attention_mask)  # type: ignore[misc]
-            return scores / self.temperature
-        pooling = head.config.pooling
-        position = pooled_position(input_ids, attention_mask, pooling)
-        if position is not None:
-            only_at = position.unsqueeze(1)
-        hidden = self.hidden(input_ids, attention_mask, token_type_ids, only_at)
-        vectors = hidden[:, 0] if position is not None else pool(hidden, attention_mask, pooling)
-        if owners is not None:
-            sizes = attention_mask.sum(dim=1)
-            vectors = join_windows(vectors, sizes, owners, pooling, texts=vectors.size(0))
-        return head.classify(vectors) / self.temperature
-
-    def hidden(
-        self, tokens: Tensor, mask: Tensor, types: Tensor | None, only_at: Tensor | None
+        tokens: Tensor,
+        mask: Tensor,
+        types: Tensor | None = None,
+        only_at: Tensor | None = None,
     ) -> Tensor:
         """Compute hidden states (B, T, d), or (B, 1, d) at `only_at`; padding on either side."""
-        base: Any = self.model.base
-        if self.foreign:
+        base, length = self.base, tokens.size(1)
+        if self.config.transformers is not None:
             given = {} if types is None else {"token_type_ids": types}
-            if base.config.positions == "rotary":  # in every row: onnxruntime does not broadcast
-                places = torch.arange(tokens.size(1), device=tokens.device)
+            if self.config.positions == "rotary":  # in every row: onnxruntime does not broadcast
+                places = torch.arange(length, device=tokens.device)
                 given["position_ids"] = places.expand(len(tokens), -1)
             hidden = base.inner(input_ids=tokens, attention_mask=mask, **given).last_hidden_state
             return hidden if only_at is None else take(hidden, only_at)
-        length = tokens.size(1)
         positions = (mask.cumsum(dim=1) - 1).clamp(min=0)
         seen = (mask > 0)[:, None, None].expand(-1, 1, length, -1)
-        if base.config.attention == "causal":
+        if self.config.attention == "causal":
             seen = seen & torch.ones(length, length, dtype=torch.bool).tril()
         seen = seen | torch.eye(length, dtype=torch.bool)  # a row of padding is not empty
         added = torch.where(seen, 0.0, -torch.inf)  # once, not in every layer
-        x = base.embedding(tokens) * base.scale
-        if base.positions is not None:
-            assert self.table is not None
-            x = x + self.table[positions]
-        if base.token_types is not None:
-            x = x + base.token_types(torch.zeros_like(tokens) if types is None else types)
-        x = base.embedding_norm(x)
+        x = base.embed(tokens, self.length, positions, types)
         rotary = None
         if base.rotary is not None:
-            assert self.table is not None
-            cosine, sine = self.table[positions].chunk(2, dim=-1)
+            cosine, sine = base.rotary(self.length, positions).squeeze(1).chunk(2, dim=-1)
             half = cosine.size(-1) // 2  # both halves of a head turn by the same angles
             rotary = cosine[..., :half], sine[..., :half]
         for block in base.blocks[:-1]:
             x = block(x, added, rotary)
         x = base.blocks[-1](x, added, rotary, None, only_at)
         return base.final_norm(x)
+
+
+class ExportedModel(nn.Module):
+    """A copy of a model for a task, or of one that returns pooled vectors, for `torch.onnx`.
+
+    Parameters
+    ----------
+    length : int
+        As of `ExportedBase`.
+    temperature : float
+        What the logits are divided by.
+    """
+
+    def __init__(self, model: Model, length: int, temperature: float) -> None:
+        super().__init__()
+        self.model, self.temperature = copy.deepcopy(model), temperature
+        self.model.base = ExportedBase(self.model.base, length)
+
+    def forward(
+        self, tokens: Tensor, mask: Tensor, types: Tensor | None, owners: Tensor | None
+    ) -> Tensor:
+        """Compute logits (B, classes), or (B, T, ·) for heads that score tokens, or vectors."""
+        scores: Tensor = self.model(tokens, mask, types, owners=owners)
+        return scores / self.temperature
 
 
 @torch.no_grad()

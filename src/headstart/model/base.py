@@ -142,7 +142,7 @@ class Transformer(nn.Module):
             past, length = cache.length, cache.length + length
             mask = causal_mask(length, device=tokens.device)[past:]  # (new, T)
             positions = torch.arange(past, length, device=tokens.device).unsqueeze(0)
-        x = self.embed(tokens, positions, token_types)  # (B, T, d)
+        x = self.embed(tokens, length, positions, token_types)  # (B, T, d)
         rotary = None if self.rotary is None else self.rotary(length, positions)
         for number, block in enumerate(self.blocks):
             last = number == self.config.layers - 1
@@ -157,8 +157,13 @@ class Transformer(nn.Module):
         """Make the layers of a head of `transformers`; only its own models have some."""
         raise HeadstartError(f"this base has no {kind} head of transformers", code="config")
 
-    def embed(self, tokens: Tensor, positions: Tensor | None, token_types: Tensor | None) -> Tensor:
-        """Compute the input of the first block: token, position and token type embeddings."""
+    def embed(
+        self, tokens: Tensor, length: int, positions: Tensor | None, token_types: Tensor | None
+    ) -> Tensor:
+        """Compute the input of the first block: token, position and token type embeddings.
+
+        `positions` are below `length`; None means 0, 1, 2, … in every row.
+        """
         try:
             x = self.embedding(tokens) * self.scale
         except IndexError:
@@ -168,9 +173,6 @@ class Transformer(nn.Module):
                 fix="use the tokenizer that the base was trained with",
             ) from None
         if self.positions is not None:
-            length = tokens.size(1)
-            if positions is not None:
-                length = max(length, int(positions.max()) + 1)
             x = x + self.positions(length, positions)
         if self.token_types is not None:
             if token_types is None or self.config.token_types == 1:

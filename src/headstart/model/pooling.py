@@ -47,9 +47,7 @@ def real_tokens(rows: Tensor, segments: Tensor | None) -> Tensor:
     return real
 
 
-def join_windows(
-    vectors: Tensor, sizes: Tensor, owners: Tensor, how: Pooling, texts: int | None = None
-) -> Tensor:
+def join_windows(vectors: Tensor, sizes: Tensor, owners: Tensor, how: Pooling) -> Tensor:
     """Combine the pooled vectors of windows, as if each text had been pooled as a whole.
 
     Parameters
@@ -62,18 +60,17 @@ def join_windows(
         The text of each window: 0, 0, 1, 2, 2, …
     how : str
         `last` and `first` average the windows' vectors; `max` takes the largest values.
-    texts : int, optional
-        How many rows the result has; by default as many as there are texts.
 
     Returns
     -------
     Tensor of shape (B, d)
+        In an exported graph (W, d), because its sizes depend on no values.
     """
     if how == "mean+max":
         means, maxima = vectors.chunk(2, dim=-1)
-        means = join_windows(means, sizes, owners, "mean", texts)
-        return torch.cat((means, join_windows(maxima, sizes, owners, "max", texts)), dim=-1)
-    texts = int(owners[-1]) + 1 if texts is None else texts
+        means = join_windows(means, sizes, owners, "mean")
+        return torch.cat((means, join_windows(maxima, sizes, owners, "max")), dim=-1)
+    texts = vectors.size(0) if torch.compiler.is_exporting() else int(owners[-1]) + 1
     joined = vectors.new_zeros(texts, vectors.size(-1))
     if how == "max":
         index = owners.unsqueeze(-1).expand_as(vectors)
