@@ -64,7 +64,7 @@ class SelfAttention(nn.Module):
                 query_key = rotate(query_key, rotary)
             query, key = query_key[:, : self.heads], query_key[:, self.heads :]
         else:  # keys and values of all tokens, few queries
-            width, length = x.size(2), x.size(1)
+            width = x.size(2)
             weight, bias = self.query_key_value.weight, self.query_key_value.bias
             biases = (None, None) if bias is None else (bias[:width], bias[width:])
             some = F.linear(take(x, only_at), weight[:width], biases[0])
@@ -74,7 +74,10 @@ class SelfAttention(nn.Module):
             if rotary is not None:
                 rows = rotary[only_at] if rotary.dim() == 2 else take(rotary[:, 0], only_at)
                 query, key = rotate(query, rows.unsqueeze(1)), rotate(key, rotary)
-            mask = self._mask_rows(mask, only_at, length)
+            if mask is None and self.causal:
+                mask = causal_mask(x.size(1), device=x.device)[only_at].unsqueeze(1)
+            elif mask is not None and mask.size(-2) > 1:
+                mask = take(mask[:, 0], only_at).unsqueeze(1)  # (B, 1, K, T)
         if cache is not None:
             key, value = cache.extend(self.layer, key, value)
         attended = attend(
@@ -86,17 +89,6 @@ class SelfAttention(nn.Module):
             dropout=self.dropout if self.training else 0.0,
         )
         return self.output(attended.transpose(1, 2).flatten(2))
-
-    def _mask_rows(self, mask: Tensor | None, only_at: Tensor, length: int) -> Tensor | None:
-        """Return the rows of the mask for the queries `only_at`: (B, 1, K, T)."""
-        if mask is None:
-            if not self.causal:
-                return None
-            return torch.arange(length, device=only_at.device) <= only_at[:, None, :, None]
-        if mask.size(-2) == 1:
-            return mask
-        rows = mask.expand(only_at.size(0), 1, length, length)[:, 0]
-        return take(rows, only_at).unsqueeze(1)
 
 
 def _split_heads(x: Tensor, head_width: int) -> Tensor:

@@ -25,7 +25,6 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu-tanh": partial(F.gelu, approximate="tanh"),
     "swiglu": F.silu,
     "geglu": F.gelu,
-    "reglu": torch.relu,
 }
 
 

@@ -46,7 +46,7 @@ class BaseConfig(ModelConfig):
     norm: Literal["layer", "rms"] = "rms"
     norm_place: Literal["before", "after"] = "before"
     norm_epsilon: float = number(0, 1, 1e-5)
-    feed_forward: Literal["relu", "gelu", "gelu-tanh", "swiglu", "geglu", "reglu"] = "swiglu"
+    feed_forward: Literal["relu", "gelu", "gelu-tanh", "swiglu", "geglu"] = "swiglu"
     biases: bool = False  # in linear layers and layer norms
     embedding_scale: bool = False  # multiply the embedding by √width
     embedding_norm: bool = False
@@ -64,7 +64,7 @@ class BaseConfig(ModelConfig):
 
     @property
     def gated(self) -> bool:
-        return self.feed_forward in ("swiglu", "geglu", "reglu")
+        return self.feed_forward in ("swiglu", "geglu")
 
     def problems(self) -> list[str]:
         if self.transformers is not None:
