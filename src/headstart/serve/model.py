@@ -66,7 +66,19 @@ def reply(
     """
     if isinstance(run.task, Tagging):
         if every_word or not run.task.entities:
-            return _tagged_words(row, prediction)
+            tags, words = prediction["tags"], prediction["words"]
+            return [
+                {
+                    "entity": tags[number],
+                    "score": prediction["probabilities"][number],
+                    "index": number,
+                    "word": words[number],
+                    "start": start,
+                    "end": end,
+                }
+                for number, (start, end) in enumerate(find_words_in(row, words))
+                if tags[number] is not None
+            ]
         return [
             {
                 "entity_group": one["kind"],
@@ -86,23 +98,6 @@ def reply(
         }
     ranked = sorted(prediction["probabilities"].items(), key=lambda pair: -pair[1])
     return [{"label": label, "score": score} for label, score in ranked[:top_k]]
-
-
-def _tagged_words(text: str, prediction: dict[str, Any]) -> list[dict[str, Any]]:
-    """List every word that was read, with its tag."""
-    tags, words = prediction["tags"], prediction["words"]
-    return [
-        {
-            "entity": tags[number],
-            "score": prediction["probabilities"][number],
-            "index": number,
-            "word": words[number],
-            "start": start,
-            "end": end,
-        }
-        for number, (start, end) in enumerate(find_words_in(text, words))
-        if tags[number] is not None
-    ]
 
 
 def use_onednn(model: nn.Module) -> None:

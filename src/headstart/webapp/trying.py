@@ -3,18 +3,15 @@
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from headstart.errors import HeadstartError
-
-if TYPE_CHECKING:
-    from headstart.run import Run
 
 LONGEST = 20_000  # characters of a text
 
 
 @lru_cache(maxsize=1)
-def open_classifier(folder: Path) -> "Run":
+def open_classifier(folder: Path) -> Any:
     """Open the classifier of a study; the latest one stays in memory."""
     from headstart.run import Run
 
@@ -41,7 +38,7 @@ def predict_texts(folder: Path, texts: Sequence[str]) -> dict[str, Any]:
     return {**found, "explanation": _explain(run, given) if run.explains else None}
 
 
-def _explain(run: "Run", given: str | tuple[str, ...]) -> list[dict[str, Any]]:
+def _explain(run: Any, given: str | tuple[str, ...]) -> list[dict[str, Any]]:
     """Split the text into segments, each with its effect and its share of the strongest effect."""
     effects = sorted(run.explain(given), key=lambda one: (one.part, one.start))
     most = max((abs(one.effect) for one in effects), default=0.0) or 1.0
