@@ -233,7 +233,8 @@ def measure_export(run: NetworkRun, exported: Run) -> dict[str, Any]:
         "rows": len(rows),
         "run": asdict(ours),
         "export": asdict(theirs),
-        "note": f"{task.metric} on {measured_on}: {theirs.value:.2%}, the run's {ours.value:.2%}",
+        "note": f"{task.metric} on {measured_on}: {theirs.value:.2%}, the run's {ours.value:.2%}; "
+        f"difference {theirs.value - ours.value:+.2%} points",
     }
 
 

@@ -30,7 +30,6 @@ from headstart.model.config import BaseConfig, ClassificationConfig, LanguageMod
 from headstart.model.model import swap_head
 from headstart.model.presets import stock_head
 from headstart.run import NetworkRun
-from headstart.tasks.task import between_texts
 from headstart.training.callbacks import Callback
 from headstart.training.initialization import fit_head, read_splits
 
@@ -396,7 +395,7 @@ def _labels(run: NetworkRun) -> dict[str, Any]:
 def _frame(run: NetworkRun) -> tuple[list[int], list[int], list[int]]:
     """Return the ids before, between and after texts; a prompt has no end."""
     after = [] if run.causal and run.task is None else run.encoding.after
-    return run.encoding.before, between_texts(run.encoding), after
+    return run.encoding.before, run.encoding.between, after
 
 
 def _write_tokenizer(

@@ -43,7 +43,6 @@ from headstart.model.base import FeedForward
 from headstart.model.config import ClassificationConfig
 from headstart.model.model import Model
 from headstart.run import ROWS, NetworkRun
-from headstart.tasks.task import between_texts
 from headstart.training.initialization import embedding_run
 
 PACKAGES = ("onnx", "onnxruntime", "onnxscript")
@@ -150,7 +149,7 @@ def export_config(run: NetworkRun, *, int8: bool) -> dict[str, Any]:
         "inputs": inputs,
         "temperature": run.temperature,  # the graph's logits are divided by it already
         "before": encoding.before,
-        "between": between_texts(encoding) if run.task and len(run.task.input_names) == 2 else [],
+        "between": encoding.between if run.task and len(run.task.input_names) == 2 else [],
         "after": encoding.after,
     }
 

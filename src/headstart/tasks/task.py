@@ -60,6 +60,12 @@ class TextEncoding:
         return [] if self.tokenizer.end_id is None else [self.tokenizer.end_id]
 
     @property
+    def between(self) -> list[int]:
+        """The ids between two texts: the tokenizer's separators, or an end token."""
+        separator = self.tokenizer.separator_id
+        return self.after if separator is None else [separator] * self.tokenizer.separators
+
+    @property
     def room(self) -> int:
         """How many tokens of a text fit between them."""
         room = self.length - len(self.before) - len(self.after)
@@ -69,6 +75,19 @@ class TextEncoding:
                 fix="give a larger --length",
             )
         return room
+
+    def encode(self, texts: Sequence[str]) -> list[Ids]:
+        """Encode each text, without begin and end tokens; a part at a time, to save memory."""
+        ids: list[Ids] = []
+        for start in range(0, len(texts), ENCODED_TEXTS):
+            arrays = self.tokenizer.encode_arrays(texts[start : start + ENCODED_TEXTS])
+            ids += [array.astype(np.int64) for array in arrays]
+        return ids
+
+    def encode_words(self, words: Sequence[str]) -> list[Ids]:
+        """Encode each word, with the blanks before it, as at least one id."""
+        unknown = np.array([self.tokenizer.unknown_id or 0])
+        return [ids if len(ids) else unknown for ids in self.encode(words)]
 
     def windows(self, ids: Ids) -> list[Ids]:
         """Truncate ids to the first `room`, or split all into windows of equal size; framed."""
@@ -456,28 +475,6 @@ def _join(model: Model, windows: Examples, vectors: list[Output]) -> list[Output
         )
         outputs += list(model.head.classify(joined).float().cpu().numpy())
     return outputs
-
-
-def between_texts(encoding: TextEncoding) -> list[int]:
-    """List the ids between two texts: the tokenizer's separators, or an end token."""
-    separator = encoding.tokenizer.separator_id
-    return encoding.after if separator is None else [separator] * encoding.tokenizer.separators
-
-
-def encode_texts(texts: Sequence[str], encoding: TextEncoding) -> list[Ids]:
-    """Encode each text, without begin and end tokens; a part at a time, to save memory."""
-    ids: list[Ids] = []
-    for start in range(0, len(texts), ENCODED_TEXTS):
-        arrays = encoding.tokenizer.encode_arrays(texts[start : start + ENCODED_TEXTS])
-        ids += [array.astype(np.int64) for array in arrays]
-    return ids
-
-
-def encode_words(words: Sequence[str], encoding: TextEncoding) -> list[Ids]:
-    """Encode each word, with the blanks before it, as at least one id."""
-    unknown = np.array([encoding.tokenizer.unknown_id or 0])
-    found = encoding.tokenizer.encode_arrays(words) if words else []
-    return [ids.astype(np.int64) if len(ids) else unknown for ids in found]
 
 
 def word_windows(
