@@ -163,14 +163,7 @@ class Transformer(nn.Module):
 
         `positions` are below `length`; None means 0, 1, 2, … in every row.
         """
-        try:
-            x = self.embedding(tokens) * self.scale
-        except IndexError:
-            raise HeadstartError(
-                f"token {int(tokens.max())} is outside of the vocabulary: this base has "
-                f"{self.config.vocab_size:,} tokens, numbered from 0",
-                fix="use the tokenizer that the base was trained with",
-            ) from None
+        x = self.embedding(tokens) * self.scale
         if self.positions is not None:
             x = x + self.positions(length, positions)
         if self.token_types is not None:
