@@ -19,13 +19,7 @@ from headstart.config import FinetuneConfig, is_run
 from headstart.errors import HeadstartError
 from headstart.files import write_text
 from headstart.interop.export import Exported, OutputDifference, pipeline_tag, trial_batches
-from headstart.interop.huggingface import (
-    TASK,
-    StockLayers,
-    TransformersBase,
-    library,
-    open_base,
-)
+from headstart.interop.huggingface import TASK, StockLayers, TransformersBase, library, open_base
 from headstart.model.config import BaseConfig, ClassificationConfig, LanguageModelingConfig
 from headstart.model.model import swap_head
 from headstart.model.presets import stock_head

@@ -105,11 +105,7 @@ class Classification(Task[Dataset]):
     def prediction(self, probabilities: dict[str, float]) -> Prediction:
         """Make the prediction for a row from the probabilities of its labels."""
         label = max(probabilities, key=probabilities.__getitem__)
-        return {
-            "label": label,
-            "probability": probabilities[label],
-            "probabilities": probabilities,
-        }
+        return {"label": label, "probability": probabilities[label], "probabilities": probabilities}
 
     def report(self, scores: Floats, rows: Dataset, temperature: float = 1.0) -> dict[str, Any]:
         probabilities = self.probabilities(scores, temperature)
@@ -289,7 +285,4 @@ def row_weights(rows: Dataset) -> NDArray[np.float32]:
 def fit_pair(first: Ids, second: Ids, room: int) -> tuple[Ids, Ids]:
     """Cut two texts so that both fit into `room`; the longer one is cut first."""
     half = room // 2
-    return (
-        first[: max(half, room - len(second))],
-        second[: max(room - half, room - len(first))],
-    )
+    return (first[: max(half, room - len(second))], second[: max(room - half, room - len(first))])

@@ -28,13 +28,7 @@ from headstart.machine import autocast
 from headstart.model.checkpoint import save_model
 from headstart.model.model import Model
 from headstart.model_card import CardScore, usage, write_card
-from headstart.run import (
-    SUMMARY,
-    NetworkRun,
-    write_rows,
-    write_summary,
-    write_task,
-)
+from headstart.run import SUMMARY, NetworkRun, write_rows, write_summary, write_task
 from headstart.tasks import find_task
 from headstart.tasks.task import Examples, Task, TextEncoding, TokenDropout
 from headstart.training.callbacks import Callback, Callbacks, MetricsFile

@@ -175,8 +175,7 @@ async def start(request: Request, study: Study) -> Document:
     if study.state() in ("new", "inspected"):
         raise HeadstartError("this study has no plan yet", fix="make one first", code="conflict")
     study.job("study").start(
-        [*compare_command(request, study), f"--plan={study.job('plan').output}"],
-        study.files_folder,
+        [*compare_command(request, study), f"--plan={study.job('plan').output}"], study.files_folder
     )
     return document(study)
 
