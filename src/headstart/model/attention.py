@@ -114,17 +114,10 @@ def attend(
     causal: bool = False,
     dropout: float = 0.0,
 ) -> Tensor:
-    """Compute softmax(query · keyᵀ / √hs) · value.
+    """Compute softmax(query · keyᵀ / √hs) · value, each (B, nh, T, hs).
 
-    Parameters
-    ----------
-    query, key, value : Tensor of shape (B, nh, T, hs)
-    mask : Tensor that broadcasts to (B, nh, T, T), optional
-        True where a query may attend to a key. It already includes the causal mask.
-    causal : bool
-        Without a mask: queries and keys are the same tokens, and later ones are hidden.
-    dropout : float
-        Probability of dropping an attention weight.
+    `mask` broadcasts to (B, nh, T, T) and is True where a query may attend to a key, the causal
+    mask included. Without one, `causal` hides later tokens from queries of the same tokens.
     """
     small = query.size(-2) * key.size(-2) <= LONGEST_PLAIN**2
     if query.dtype == torch.bfloat16 and query.device.type == "cpu" and small:

@@ -120,18 +120,15 @@ class Transformer(nn.Module):
         cache: Any = None,
         only_at: Tensor | None = None,
     ) -> Tensor:
-        """Compute hidden states (B, T, d).
+        """Compute hidden states (B, T, d) of tokens (B, T).
 
         Parameters
         ----------
-        tokens : Tensor of shape (B, T)
         segments : Tensor of shape (B, T), optional
             0 is padding, 1 the row's text; packed rows number their texts 1, 2, 3 … and no text
             sees another. A boolean mask of the real tokens works too. By default all are real.
-        token_types : Tensor of shape (B, T), optional
         cache : optional
-            From `new_cache`.
-            For causal bases with one text per row: the tokens continue those in the cache.
+            From `new_cache`: the tokens continue those in it. For causal bases, one text per row.
         only_at : Tensor of shape (B, K), optional
             The last block computes only these positions of each row; returns (B, K, d).
         """

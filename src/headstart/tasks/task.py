@@ -109,15 +109,6 @@ class TokenDropout:
     the number of tokens that a row loses is fixed and only the choice is random, so that lengths
     are known beforehand and batches of equally long rows can be made.
 
-    Parameters
-    ----------
-    share : float
-        The share of a row's tokens that is dropped, rounded to a whole number of tokens.
-    long_share : float
-        The same for a text that is longer than one window.
-    special : collection of int
-        Ids that are never dropped: begin, end, separators.
-
     Example
     -------
     >>> dropout = TokenDropout(0.5, 0.5, {0, 1})
@@ -126,9 +117,9 @@ class TokenDropout:
     [0, 9, 10, 12, 1]
     """
 
-    share: float
-    long_share: float
-    special: Collection[int]
+    share: float  # of a row's tokens, rounded to a whole number of them
+    long_share: float  # the same for a text that is longer than one window
+    special: Collection[int]  # ids that are never dropped: begin, end, separators
 
     def keep(
         self, ids: NDArray[np.int64], random: np.random.Generator, *, long: bool = False
@@ -219,16 +210,9 @@ class Examples:
     ) -> "LabelledBatch":
         """Make a batch of these examples, padded to the longest of their rows.
 
-        Parameters
-        ----------
-        rows : sequence of int
-            The numbers of the examples.
-        most : int, optional
-            Of an example with more windows, this many are taken, evenly spread.
-        dropout : TokenDropout, optional
-            Drops tokens, drawn by `random`; for targets that belong to whole texts.
-        multiple : int
-            Where a target is one number, rows are padded to this multiple (see `padded_length`).
+        Of an example with more than `most` windows, so many are taken, evenly spread. `dropout`, as
+        drawn by `random`, is for targets that belong to whole texts. Where a target is one number,
+        rows are padded to a `multiple` (see `padded_length`).
         """
         tokens: list[Ids] = []
         types: list[Ids] = []
@@ -480,19 +464,10 @@ def _join(model: Model, windows: Examples, vectors: list[Output]) -> list[Output
 def word_windows(
     lengths: Sequence[int], room: int, encoding: TextEncoding, *, overlap: bool = False
 ) -> list[tuple[int, int]]:
-    """Split the words of a text into windows that are read.
+    """Split words of these numbers of tokens into windows of `room` tokens; a longer word has one.
 
-    Parameters
-    ----------
-    lengths : the numbers of tokens of the words.
-    room : tokens of a window; a longer word has its own.
-    encoding : with `long="truncate"` only the first window is read.
-    overlap : whether windows overlap by about half.
-
-    Returns
-    -------
-    list of tuple
-        The number of each window's first word, and of the one after its last.
+    With `long="truncate"` only the first window is read; with `overlap` they overlap by about half.
+    The result is the number of each window's first word, and of the one after its last.
     """
     if not lengths:
         return [(0, 0)]

@@ -160,16 +160,8 @@ def finetune(
 class EpochBatches:
     """The micro-batches of every step of a fine-tuning.
 
-    Parameters
-    ----------
-    weights : array of shape (examples,)
-        How much each example counts.
-
-    Attributes
-    ----------
-    steps_per_epoch : int
-    lengths : array of shape (examples,)
-        The longest row of each, after token dropout.
+    `weights` say how much each example counts; `lengths` are the longest row of each, after token
+    dropout.
     """
 
     def __init__(
@@ -243,11 +235,7 @@ class EpochBatches:
 class Validation:
     """Evaluates the validation rows, and saves the model with its scores when they are the best.
 
-    Parameters
-    ----------
-    run : the run that is being trained; without a folder, the best weights stay in memory.
-    rows : the validation part.
-    examples : the same, encoded.
+    `examples` are the rows, encoded. The best weights of a run without a folder stay in memory.
     """
 
     def __init__(

@@ -44,12 +44,7 @@ def _lost_process() -> Iterator[None]:
 
 
 class Processes:
-    """The processes of a training; one that no launcher has started is alone.
-
-    Parameters
-    ----------
-    environment : the variables of torchrun's launcher, if it has started this process.
-    """
+    """The processes of a training, by the variables of torchrun's launcher; without it, one."""
 
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
         launched = environment if "LOCAL_RANK" in environment else {}

@@ -34,9 +34,7 @@ C = TypeVar("C", bound=MachineSettings)
 def start_config(config: C, folder: Path | None, *, resume: bool, sources: list[str]) -> C:
     """Check the config and the folder, and fill in what the machine decides.
 
-    Parameters
-    ----------
-    sources : the files that are read; none may lie in the folder.
+    None of the `sources`, the files that are read, may lie in the folder.
     """
     config.validate()
     if folder is not None:
