@@ -16,7 +16,7 @@ from huggingface_hub import ModelCard
 from headstart import HeadstartClassifier, HeadstartEmbedder, load
 from headstart.data.tokenizers import train_tokenizer
 from headstart.errors import HeadstartError
-from headstart.interop.export import export_run
+from headstart.interop.export import export_run, paired_difference
 from headstart.model.config import ClassificationConfig, SpansConfig, TaggingConfig
 from headstart.model.model import build_model
 from headstart.model.presets import preset
@@ -234,6 +234,14 @@ def test_a_foreign_or_damaged_export_is_one_message(change, message, exported, t
     (tmp_path / "model.onnx").write_bytes(b"")
     with pytest.raises(HeadstartError, match=message):
         open_export(tmp_path)
+
+
+def test_the_interval_of_two_equal_columns_is_not_empty():
+    same = np.repeat([1.0, 0.0], 50)
+    interval = paired_difference(same, same)
+    assert interval.low < 0 < interval.high
+    assert paired_difference(same, 1 - same).value == 0.0
+    assert paired_difference(np.zeros(20), np.ones(20)).low > 0.7
 
 
 def test_the_commands_take_an_export_for_a_run(

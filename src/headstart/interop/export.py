@@ -3,6 +3,7 @@
 Besides the outputs, the test metric is measured through the export, on the same rows as the run's.
 """
 
+import math
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,11 +14,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from headstart.config import FinetuneConfig, is_run, read_settings
 from headstart.data.readers import CREDITS
 from headstart.errors import HeadstartError
+from headstart.evaluation.metrics import Interval
 from headstart.files import check_folder, sync
 from headstart.model.config import ClassificationConfig
 from headstart.model_card import CardScore, escape_markup, write_card
@@ -28,6 +31,7 @@ EXPORTERS = {
     "onnx": "headstart.interop.onnx_export",
 }
 MAX_ROWS = 2_000  # of a large test part: it is read twice
+QUANTILE = 1.96  # of a normal distribution, for 95 %
 # How far the metric may move: rounding turns a tie now and then, 8 bits a few predictions.
 ALLOWED, ALLOWED_INT8 = 0.01, 0.1
 # The Hub's names of what a model does, by the kind of its head.
@@ -171,7 +175,7 @@ def export_run(folder: Path | str, to: str, out: Path, *, int8: bool = False) ->
         if measured is not None and exported.same_metric:
             allowed = max(ALLOWED_INT8 if int8 else ALLOWED, 1.5 / measured["rows"])
             words = f"{measured['metric']} on {measured['measured_on']}"
-            difference = abs(measured["export"]["value"] - measured["run"]["value"])
+            difference = abs(measured["difference"]["value"])
             comparisons.append(OutputDifference(words, difference, allowed))
         failed = [one for one in comparisons if not one.difference <= one.allowed]  # or NaN
         if failed:
@@ -224,18 +228,30 @@ def measure_export(run: NetworkRun, exported: Run) -> dict[str, Any]:
     # Where a person keeps a file is not for a model card: names without folders.
     names = ", ".join(Path(name).name for name in config.dataset)
     measured_on = f"{len(rows):,} rows of the test part of {names}"
-    ours, theirs = (
-        task.row_scores(one.scores(rows), rows)[task.metric].interval() for one in (run, exported)
-    )
+    ours, theirs = (task.row_scores(one.scores(rows), rows)[task.metric] for one in (run, exported))
+    difference = paired_difference(ours.per_row(), theirs.per_row())
     return {
         "metric": task.metric,
         "measured_on": measured_on,
         "rows": len(rows),
-        "run": asdict(ours),
-        "export": asdict(theirs),
+        "run": asdict(ours.interval()),
+        "export": asdict(theirs.interval()),
+        "difference": asdict(difference),
         "note": f"{task.metric} on {measured_on}: {theirs.value:.2%}, the run's {ours.value:.2%}; "
-        f"difference {theirs.value - ours.value:+.2%} points",
+        f"difference {difference.value:+.2%} points (95 %: {difference.low:+.2%} to "
+        f"{difference.high:+.2%})",
     }
+
+
+def paired_difference(first: NDArray[np.float64], second: NDArray[np.float64]) -> Interval:
+    """Compute how much larger the second mean of the same rows is (Bonett and Price 2012).
+
+    Half a row is added to each kind of disagreement, so that equal columns have an interval, too.
+    """
+    away, rows = second - first, len(first) + 2
+    middle = away.sum() / rows
+    half = QUANTILE * math.sqrt(((away @ away + 1) / rows - middle**2) / rows)
+    return Interval(float(away.mean()), float(middle - half), float(middle + half))
 
 
 def pipeline_tag(run: NetworkRun) -> str:
