@@ -105,44 +105,23 @@ def trial_batches(run: NetworkRun) -> Iterator[TrialBatch]:
 
 @dataclass(frozen=True, kw_only=True)
 class Exported:
-    """What was written into a folder.
+    """What was written into a folder."""
 
-    Parameters
-    ----------
-    model : what it is there: "LlamaForCausalLM".
-    library : the Hub's name of the library that opens it.
-    pipeline : the Hub's name of what it does.
-    usage : a few lines of Python that open it.
-    comparisons : with the run's outputs.
-    notes : what differs from the run, in words.
-    run : the export, opened; None where its test metric cannot be measured.
-    same_metric : whether the test metric must be that of the run.
-    """
-
-    model: str
-    library: str
-    pipeline: str
-    usage: str
-    comparisons: list[OutputDifference]
-    notes: list[str] = field(default_factory=list)
-    run: Run | None = None
-    same_metric: bool = True
+    model: str  # what it is there: "LlamaForCausalLM"
+    library: str  # the Hub's name of the library that opens it
+    pipeline: str  # the Hub's name of what it does
+    usage: str  # a few lines of Python that open it
+    comparisons: list[OutputDifference]  # with the run's outputs
+    notes: list[str] = field(default_factory=list)  # what differs from the run, in words
+    run: Run | None = None  # the export, opened; None where its test metric cannot be measured
+    same_metric: bool = True  # whether the test metric must be that of the run
 
 
 def export_run(folder: Path | str, to: str, out: Path, *, int8: bool = False) -> dict[str, Any]:
     """Write a run in another tool's form, check it, and only then give it its name.
 
-    Parameters
-    ----------
-    folder : a run.
-    to : a key of `EXPORTERS`.
-    out : a folder that does not exist yet or is empty.
-    int8 : store the weights in 8 bits.
-
-    Returns
-    -------
-    dict
-        What was written, how far its outputs differ from the run's, and its test metric.
+    `out` is a folder that does not exist yet or is empty. With `int8` weights are stored in 8 bits.
+    Returns what was written, how far its outputs differ from the run's, and its test metric.
     """
     if to not in EXPORTERS:
         known = ", ".join(EXPORTERS)

@@ -102,12 +102,7 @@ NO_MATCH = ("no match", "match")  # of a cross-encoder with a single score
 class TransformersBase(Transformer):
     """A model of `transformers` without its head, in the place of our own base.
 
-    Parameters
-    ----------
-    config : BaseConfig
-        With `transformers`, the model's config as JSON.
-    inner : nn.Module, optional
-        The model; by default one with random weights.
+    Without `inner`, one with random weights is made from `config.transformers`.
     """
 
     def __init__(self, config: BaseConfig, inner: Any = None) -> None:

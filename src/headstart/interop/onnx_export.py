@@ -223,12 +223,7 @@ class ExportedFeedForward(nn.Module):
 class ExportedBase(nn.Module):
     """A base with nothing in `forward` that depends on the values of its inputs.
 
-    Parameters
-    ----------
-    base : Transformer
-        It is changed.
-    length : int
-        The longest row that it must be able to read.
+    It changes the base that it is given, which then reads rows of at most `length` tokens.
     """
 
     def __init__(self, base: Any, length: int) -> None:
@@ -279,14 +274,9 @@ class ExportedBase(nn.Module):
 
 
 class ExportedModel(nn.Module):
-    """A copy of a model for a task, or of one that returns pooled vectors, for `torch.onnx`.
+    """A copy of a model for `torch.onnx`, whose logits are divided by the temperature.
 
-    Parameters
-    ----------
-    length : int
-        As of `ExportedBase`.
-    temperature : float
-        What the logits are divided by.
+    The model has a head for a task, or one that returns pooled vectors.
     """
 
     def __init__(self, model: Model, length: int, temperature: float) -> None:
@@ -412,7 +402,6 @@ def _rounded(rows: NDArray[Any], levels: int) -> tuple[NDArray[np.int8], NDArray
 
 def compare(run: NetworkRun, exported: OnnxRun, *, int8: bool) -> list[OutputDifference]:
     """Compare over batch sizes, lengths, paddings and windows; each text also with itself alone."""
-    session, inputs = exported.one_thread, exported.config["inputs"]
     ids = [one.tolist() for one in run.tokenizer.encode_arrays(TEXTS)]
     theirs = [one.tolist() for one in exported.tokenizer.encode_arrays(TEXTS)]
     wrong = sum(a != b for a, b in zip(ids, theirs, strict=True))
@@ -420,8 +409,7 @@ def compare(run: NetworkRun, exported: OnnxRun, *, int8: bool) -> list[OutputDif
 
     def scores(batch: TrialBatch) -> Tensor:
         values = named_inputs(batch.tokens, batch.real, batch.token_types, batch.owners)
-        output = session.run(None, {name: values[name].numpy() for name in inputs})[0]
-        return torch.from_numpy(output)
+        return torch.from_numpy(exported.logits(exported.one_thread, values))
 
     for batch in trial_batches(run):
         if "left" in batch.words and run.model.base.config.transformers is not None:

@@ -36,11 +36,7 @@ class Waiting(NamedTuple):
 class BatchQueue:
     """At most `limit` waiting rows, and the threads that predict them in batches.
 
-    Parameters
-    ----------
-    predict : predicts a list of rows, such as `Run.predict`; called from several threads.
-    limit : rows that may wait.
-    threads : batches that are predicted at the same time, each on one core.
+    `predict`, such as `Run.predict`, is called from several threads, each on one core.
     """
 
     def __init__(

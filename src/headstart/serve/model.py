@@ -56,13 +56,9 @@ def reply(
     top_k: int | None = None,
     every_word: bool = False,
 ) -> Any:
-    """Convert a prediction to the form of Hugging Face's pipelines.
+    """Convert the prediction for one or two texts to the form of Hugging Face's pipelines.
 
-    Parameters
-    ----------
-    row : what was predicted: a text, or a tuple of two texts.
-    top_k : only the most probable labels; by default all.
-    every_word : list each word with its tag instead of entities.
+    With `top_k` only the most probable labels, with `every_word` words with tags, not entities.
     """
     if isinstance(run.task, Tagging):
         if every_word or not run.task.entities:
