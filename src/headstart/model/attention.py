@@ -16,23 +16,8 @@ from headstart.model.positions import rotate
 LONGEST_PLAIN = 512  # tokens; the plain formula holds T × T scores per head
 
 
-class KeyValueCache:
-    """Keys and values of the tokens so far, one pair (B, nh, T, hs) per layer."""
-
-    def __init__(self) -> None:
-        self.pairs: dict[int, tuple[Tensor, Tensor]] = {}
-
-    @property
-    def length(self) -> int:
-        """The number of tokens that every layer has seen."""
-        return min((key.size(2) for key, _ in self.pairs.values()), default=0)
-
-    def extend(self, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Add the keys and values of new tokens; return those of all tokens."""
-        old_key, old_value = self.pairs.get(layer, (key[:, :, :0], value[:, :, :0]))
-        pair = torch.cat((old_key, key), dim=2), torch.cat((old_value, value), dim=2)
-        self.pairs[layer] = pair
-        return pair
+# Keys and values of the tokens so far, (B, nh, T, hs) each, by the number of the layer.
+KeyValueCache = dict[int, tuple[Tensor, Tensor]]
 
 
 class SelfAttention(nn.Module):
@@ -79,7 +64,10 @@ class SelfAttention(nn.Module):
             elif mask is not None and mask.size(-2) > 1:
                 mask = take(mask[:, 0], only_at).unsqueeze(1)  # (B, 1, K, T)
         if cache is not None:
-            key, value = cache.extend(self.layer, key, value)
+            if self.layer in cache:
+                old_key, old_value = cache[self.layer]
+                key, value = torch.cat((old_key, key), dim=2), torch.cat((old_value, value), dim=2)
+            cache[self.layer] = key, value
         attended = attend(
             query,
             key,

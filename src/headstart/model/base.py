@@ -134,8 +134,9 @@ class Transformer(nn.Module):
         """
         mask, positions = attention_layout(segments, causal=self.config.attention == "causal")
         length = tokens.size(1)
-        if cache is not None and cache.length:
-            past, length = cache.length, cache.length + length
+        if cache:
+            past = cache[0][0].size(2)
+            length += past
             mask = causal_mask(length, device=tokens.device)[past:]  # (new, T)
             positions = torch.arange(past, length, device=tokens.device).unsqueeze(0)
         x = self.embed(tokens, length, positions, token_types)  # (B, T, d)
@@ -147,7 +148,7 @@ class Transformer(nn.Module):
 
     def new_cache(self) -> Any:
         """Make an empty cache of keys and values for `forward`."""
-        return KeyValueCache()
+        return {}
 
     def stock_layers(self, kind: str, outputs: int) -> tuple[nn.Module, nn.Linear]:
         """Make the layers of a head of `transformers`; only its own models have some."""

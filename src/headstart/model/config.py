@@ -4,7 +4,7 @@ Every field has its bounds next to it. A config checks itself when it is made an
 `HeadstartError` that lists all problems, before anything is allocated.
 """
 
-from dataclasses import MISSING, asdict, dataclass, field
+from dataclasses import MISSING, dataclass, field
 from typing import Any, Literal, get_args
 
 from headstart.config import Pooling, Settings
@@ -25,9 +25,6 @@ class ModelConfig(Settings):
 
     def __post_init__(self) -> None:
         self.validate()
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)  # type: ignore[call-overload]
 
 
 @dataclass(frozen=True, kw_only=True)

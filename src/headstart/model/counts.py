@@ -68,7 +68,7 @@ class Counts:
         ]
         return {
             "preset": self.preset.name,
-            "config": self.preset.base.to_dict(),
+            "config": vars(self.preset.base),
             "base": self.base_count,
             "heads": {head: total - self.base_count for head, total in totals.items()},
             "total": totals,
