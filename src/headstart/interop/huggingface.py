@@ -295,8 +295,8 @@ def open_base(name: str) -> NetworkRun:
     folder = find_folder(name)
     values = _read_config(folder)
     architecture = str((values.architectures or [""])[0])
-    found = [one for ending, one in ARCHITECTURES.items() if architecture.endswith(ending)]
-    auto, kind = found[0] if found else ("AutoModel", None)
+    known = (one for ending, one in ARCHITECTURES.items() if architecture.endswith(ending))
+    auto, kind = next(known, ("AutoModel", None))
     _check_sizes(values, auto, folder)
     base, head = _take_apart(_load(auto, values, folder), kind)
     tokenizer = read_tokenizer(folder)

@@ -397,7 +397,6 @@ def _write_card(
 ) -> None:
     """Describe what a model was trained on, how, how good it is, and what is suspicious."""
     task, splits = run.require_task(), run.splits
-    assert splits is not None
     rows, labels = summary["validation_rows"], summary["labels"]
     role = "for the curves alone" if config.selection_metric == "last" else "selected the epoch"
     facts = {
