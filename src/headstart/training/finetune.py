@@ -275,8 +275,7 @@ class Validation:
         if self.run.folder is not None:
             found = NetworkRun.open(self.run.folder)
             if self.scores is None:  # the best epoch was before the training was resumed
-                task: Any = found.task
-                self.scores = task.decode(found.outputs(self.examples), self.examples)
+                self.scores = found.scores(self.rows)
             return replace(found, validation_scores=self.scores)
         self.run.model.load_state_dict(self._weights)
         return replace(self.run, temperature=self._temperature(), validation_scores=self.scores)

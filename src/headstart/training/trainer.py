@@ -301,10 +301,9 @@ class Trainer:
         tensors, state = self.checkpoints.load(self.model)
         self.model.load_state_dict(tensors["model"], strict=False)  # tied weights are there once
         restore_optimizer(self.optimizer, self.model, tensors.get("optimizer", {}))
-        for name, mean in tensors.get("average", {}).items():
-            self.average.mean[name] = mean.clone().to(self.device)
-        for name, value in state.items():
-            setattr(self.state, name, value)
+        means = tensors.get("average", {})
+        self.average.mean = {name: one.clone().to(self.device) for name, one in means.items()}
+        vars(self.state).update(state)
 
     def _diverged(self, what: str) -> HeadstartError:
         found = self.checkpoints.list() if self.checkpoints is not None else []
