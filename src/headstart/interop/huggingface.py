@@ -78,11 +78,12 @@ ARCHITECTURES = {
     "ForSequenceClassification": ("AutoModelForSequenceClassification", "classification"),
     "ForTokenClassification": ("AutoModelForTokenClassification", "tagging"),
 }
-AUTO_CLASSES = {
-    "language_modeling": "AutoModelForMaskedLM",
-    "classification": "AutoModelForSequenceClassification",
-    "tagging": "AutoModelForTokenClassification",
-    "spans": "AutoModelForQuestionAnswering",
+# How the names of classes end, by the kind of our head; those of language models differ.
+ENDINGS = {
+    "": "Model",
+    "classification": "ForSequenceClassification",
+    "tagging": "ForTokenClassification",
+    "spans": "ForQuestionAnswering",
 }
 INDEX_FORMS: dict[str, Form] = {
     "weight_map": lambda value: (
@@ -179,12 +180,11 @@ class TransformersBase(Transformer):
 
     def stock_layers(self, kind: str, outputs: int) -> tuple[nn.Module, nn.Linear]:
         """Make the layers that `transformers` has for a task, with random weights."""
-        auto = AUTO_CLASSES[kind]
-        if kind == "language_modeling" and self.config.attention == "causal":
-            auto = "AutoModelForCausalLM"
+        language_model = f"For{'Causal' if self.config.attention == 'causal' else 'Masked'}LM"
         values = _read_json(self.config)
         if kind != "language_modeling":
             values.num_labels = outputs
+        auto = f"AutoModel{ENDINGS.get(kind, language_model)}"
         return split_head(make_model(auto, values), kind)
 
 

@@ -19,7 +19,14 @@ from headstart.config import FinetuneConfig, is_run
 from headstart.errors import HeadstartError
 from headstart.files import write_text
 from headstart.interop.export import Exported, OutputDifference, pipeline_tag, trial_batches
-from headstart.interop.huggingface import TASK, StockLayers, TransformersBase, library, open_base
+from headstart.interop.huggingface import (
+    ENDINGS,
+    TASK,
+    StockLayers,
+    TransformersBase,
+    library,
+    open_base,
+)
 from headstart.model.config import BaseConfig, ClassificationConfig, LanguageModelingConfig
 from headstart.model.model import swap_head
 from headstart.model.presets import stock_head
@@ -33,13 +40,6 @@ PROBLEM_TYPES = {
     "classification": "single_label_classification",
     "pairs": "single_label_classification",
     "multi-label": "multi_label_classification",
-}
-# How the names of their classes end, by the kind of our head; of language models `Form` says it.
-ENDINGS = {
-    "": "Model",
-    "classification": "ForSequenceClassification",
-    "tagging": "ForTokenClassification",
-    "spans": "ForQuestionAnswering",
 }
 # Their names of our special tokens.
 ROLES = {"bos": "begin", "cls": "begin", "eos": "end", "sep": "separator", "pad": "pad"}
