@@ -282,7 +282,7 @@ class ExportedModel(nn.Module):
     def __init__(self, model: Model, length: int, temperature: float) -> None:
         super().__init__()
         self.model, self.temperature = copy.deepcopy(model), temperature
-        self.model.base = ExportedBase(self.model.base, length)
+        self.model.base = ExportedBase(self.model.base, length)  # type: ignore[assignment]
 
     def forward(
         self, tokens: Tensor, mask: Tensor, types: Tensor | None, owners: Tensor | None
