@@ -40,6 +40,12 @@ ID = re.compile(r"[0-9a-f]{12}")
 _children: list["subprocess.Popen[bytes]"] = []  # which must be waited for when they have ended
 
 
+def command_line(arguments: Sequence[str]) -> list[str]:
+    """Return `headstart ARGUMENTS… --json` with this Python, whatever the shell's path is."""
+    # -P: no module of the current folder is taken for one of ours.
+    return [sys.executable, "-P", "-m", "headstart", *arguments, "--json"]
+
+
 @dataclass(frozen=True)
 class Job:
     """One command of a study, whose files are in its folder."""
@@ -61,8 +67,7 @@ class Job:
         _children[:] = [one for one in _children if one.poll() is None]
         with self.output.open("wb") as out, (self.folder / f"{self.kind}.log").open("wb") as log:
             process = subprocess.Popen(
-                # -P: no module of the current folder is taken for one of ours.
-                [sys.executable, "-P", "-m", "headstart", *arguments, "--json"],
+                command_line(arguments),
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=log,
