@@ -13,7 +13,6 @@ from headstart.language_model import (
     perplexity,
     pick,
 )
-from headstart.model.attention import KeyValueCache
 from headstart.run import NetworkRun
 from tests.model.networks import tiny, tokens
 from tests.runs import small_run
@@ -33,7 +32,7 @@ def masked(tmp_path_factory):
 def test_with_a_cache_the_hidden_states_are_those_without_it(name, cut):
     base = tiny(name, "causal").base
     ids = tokens(2, 8)
-    cache = KeyValueCache()
+    cache = {}
     parts = [base(ids[:, :cut], cache=cache)]
     parts += [base(ids[:, cut : cut + 1], cache=cache), base(ids[:, cut + 1 :], cache=cache)]
     torch.testing.assert_close(torch.cat(parts, dim=1), base(ids), atol=1e-5, rtol=1e-5)

@@ -70,7 +70,7 @@ def test_a_head_that_cannot_be_is_rejected(values, message):
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_preset_survives_the_trip_through_a_file(name):
     base = preset(name).base
-    assert BaseConfig.from_dict(base.to_dict()) == base
+    assert BaseConfig.from_dict(vars(base)) == base
 
 
 def test_a_width_takes_the_feed_forward_of_its_preset_with_it():

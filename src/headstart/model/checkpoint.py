@@ -24,8 +24,8 @@ def save_model(model: Model, folder: Path) -> None:
     head = model.head_config
     config = {
         "format": FORMAT,
-        "base": model.base.config.to_dict(),
-        "head": None if head is None else head.to_dict(),
+        "base": vars(model.base.config),
+        "head": None if head is None else vars(head),
     }
     # named_parameters lists a tied weight once, under the base's name.
     weights = {
