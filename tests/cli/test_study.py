@@ -63,7 +63,7 @@ def test_compare_ends_with_the_recommendation_the_verdict_and_the_report(headsta
         (
             "--arms",
             "scratch,wizard",
-            "unknown arm 'wizard'; there are trivial, tfidf, linear, nb, cooc-lr",
+            "unknown arm 'wizard'; the arms are trivial, tfidf, linear, nb, cooc-lr",
         ),
         ("--objectives", "prefix", "--objectives is 'prefix'; choose causal, masked"),
         ("--labels", "many", "'many' is not a label budget"),

@@ -12,7 +12,7 @@ from headstart.study.plan import Job, safe_name
 
 
 def test_an_unknown_arm_is_an_error_that_lists_the_known_ones():
-    with pytest.raises(HeadstartError, match="unknown arm 'wizard'; there are trivial, tfidf"):
+    with pytest.raises(HeadstartError, match="unknown arm 'wizard'; the arms are trivial, tfidf"):
         find_arm("wizard")
     with pytest.raises(HeadstartError, match="unknown arm 'wizard'"):
         StudyConfig.create(arms=["wizard"])

@@ -28,7 +28,7 @@ from headstart.config import DatasetSettings, FinetuneConfig, PretrainConfig, is
 from headstart.errors import HeadstartError
 from headstart.evaluation import metric_name
 
-OCCLUSION = "Each number is how much the log-odds of the label fall without this word."
+OCCLUSION = "Each number: by how much the log-odds of the label fall without this word."
 CALIBRATED = (
     "; without the run's temperature of {temperature:.2f} (fitted on validation) log-loss "
     "{log_loss_before:.3f} and calibration error {calibration_error_before:.1%}"

@@ -49,8 +49,8 @@ def compare(
 
     headstart compare my-labels.csv --corpus my-text.txt --out studies/mine
 
-    Without a dataset: rotten-tomatoes, pretrained on imdb. Stopped or killed, the same command
-    resumes the study.
+    Without a dataset, the study uses rotten-tomatoes and pretrains on imdb. To resume an
+    interrupted study, repeat the command.
     """
     if given.get("base") is not None:
         given["base"] = pin_base(given["base"])
@@ -121,7 +121,7 @@ def labels(
     target: Annotated[
         float,
         option(
-            help="The accuracy that is wanted, from 0 to 1. Default: 0.85.",
+            help="The accuracy to reach, from 0 to 1. Default: 0.85.",
             panel="Study",
             min=0.001,
             max=0.999,

@@ -22,6 +22,7 @@ from headstart.progress import ProgressCallback
 PERCENTILES = {"5": 5, "50": 50, "95": 95, "max": 100}
 EXAMPLES = 3
 MOST_SEEN = 1_000_000  # texts of a part that are remembered, 100 bytes each
+LONG_DOCUMENT = 1_000  # words or tokens: a file with more probably contains several texts
 RARE = 0.1  # a class this much rarer than the largest one is easily never predicted
 NO_TEST_PART = (
     "there is no test part: results on validation, which also selects the settings, will look too "
@@ -40,7 +41,7 @@ DROPPED = {
     "duplicate": "they repeat another text",
     "conflicting": "the same text has several labels, and at most one of them is correct",
     "overlap": "they overlap with a text of validation or test",
-    "held-out": "they overlap with a held-out text",
+    "held-out": "they overlap with a text of validation or test",
 }
 
 
@@ -183,7 +184,12 @@ def _find_warnings(inspection: Inspection, parts: Mapping[str, Part]) -> list[st
     for report in inspection.parts:
         name, duplicates = report["name"], report["duplicates"]
         for reason, count in report["dropped"].items():
-            warnings.append(f"{name}: rows dropped because {DROPPED[reason]}: {count:,}")
+            what = f"{count:,} rows"
+            if name == "corpus":
+                what = f"{count:,} of {count + report['documents']:,} documents"
+            warnings.append(f"{name}: dropped {what} because {DROPPED[reason]}")
+            if reason == "held-out" and report["percentiles"].get("95", 0) > LONG_DOCUMENT:
+                warnings[-1] += "; with --documents blank-line or line, less text is dropped"
         if duplicates:
             warnings.append(f"{name}: {duplicates:,} repeated texts")
     return warnings
@@ -195,7 +201,9 @@ def _overlap_warning(
     how = ", ".join(f"{count:,} {KIND_WORDS[kind]}" for kind, count in counts.items() if count)
     effect = "results would look too good (--drop-overlap drops them)"
     if other == "corpus":
-        effect = "pretraining would see them (--drop-overlap drops these documents)"
+        effect = (
+            "pretraining would see them (compare and pretrain --task-text drop these documents)"
+        )
     if other == "corpus" and part == "train":
         effect = "harmless, but pretraining sees them without their labels"
     total = sum(counts.values())

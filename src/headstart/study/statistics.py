@@ -514,7 +514,7 @@ def labels_needed(
         return "the score does not clearly rise with labels"
     found, farthest = laws.labels(goal), FARTHEST * budgets[-1]
     if found.high <= budgets[0]:
-        return f"fewer than {budgets[0]:,}, the fewest tried"
+        return f"fewer than {budgets[0]:,}, the smallest budget"
     if found.value > farthest:
         least = min(found.low, farthest)
         return f"more than {float(f'{least:.2g}'):,.0f}, perhaps never"

@@ -248,8 +248,8 @@ def recommend(analysis: Analysis, folder: Path) -> Recommendation:
             )
     if results.about["shared_test"]:
         found.append(
-            "The same rows chose it among the arms, so expect a little less on new texts; a "
-            "separate test file (--test FILE) would tell."
+            "The same rows selected this arm, so expect slightly less on new texts; a separate "
+            "test file (--test FILE) gives an unbiased number."
         )
     found += _smaller(analysis)
     saved = results.about["saved"]
