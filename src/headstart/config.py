@@ -826,7 +826,7 @@ class StudyConfig(DatasetSettings, NetworkSettings):
     def uses_own_texts(self) -> bool:
         """Whether the training texts are the corpus: none was given, and an arm needs one.
 
-        A base that exists already replaces the corpus, except where vectors are counted in it.
+        With a base, only arms that need co-occurrence vectors need a corpus.
         """
         needed = {"vectors"} if self.base else {"vectors", "base"}
         return not self.corpus and any(arm.needs & needed for arm in self.arm_table)

@@ -51,7 +51,7 @@ class Inspection:
 
     Parameters
     ----------
-    unit : what lengths are counted in: words or tokens.
+    unit : of the lengths: words or tokens.
     found : how the files were read, and what was guessed.
     parts : for train, validation, test and corpus: its `name`, its sizes (`documents`, `tokens`,
         `percentiles` of lengths), `duplicates` (repeated texts), `labels` (their counts),
@@ -84,7 +84,7 @@ def inspect_data(
         Of any task.
     corpus : Corpus, optional
     tokenizer : Tokenizer, optional
-        Counts lengths in tokens; without it they are counted in words.
+        Measures lengths in tokens; without it, lengths are in words.
     progress : callable, optional
         Called with the bytes read so far of a part and, where it is known, their total.
 

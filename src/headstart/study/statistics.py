@@ -503,7 +503,7 @@ def labels_needed(
     Returns
     -------
     Interval or str
-        The labels with their interval, or the reason why there is no number.
+        The labels with their interval, or the reason why they cannot be estimated.
     """
     if len(budgets) < FEWEST_BUDGETS:
         return f"a curve needs at least {FEWEST_BUDGETS} label budgets"

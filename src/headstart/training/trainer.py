@@ -87,7 +87,7 @@ class WeightAverage:
 
     Parameters
     ----------
-    share : of the epochs, counted from the end.
+    share : of all epochs; the last ones are averaged.
     """
 
     def __init__(self, model: nn.Module, share: float, epoch_steps: int) -> None:
