@@ -123,7 +123,7 @@ def request_form(task: str, max_texts: int) -> type[Form]:
 
 
 class CountedRoute(GuardedRoute):
-    """Add a guarded route; its requests are counted and timed, also failed ones."""
+    """A guarded route that counts and times its requests, including failed ones."""
 
     def get_route_handler(self) -> Handler:
         handle = super().get_route_handler()
