@@ -157,7 +157,7 @@ def test_an_export_is_checked_over_batches_lengths_paddings_and_windows(exported
     assert card.data.library_name == "onnx"
     assert "padded on the left" in card.text
     (note,) = [note for note in found["notes"] if "accuracy" in note]
-    assert "difference +0.00% points" in note
+    assert "difference +0.00 points" in note
     assert found["measured"]["export"] == found["measured"]["run"]
     assert "accuracy on" in found["comparisons"][-1]["inputs"]
     assert "rows of the test part of rows.csv |" in card.text

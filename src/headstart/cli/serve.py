@@ -96,7 +96,7 @@ def print_export(found: dict[str, Any]) -> None:
     """Print where an export is, and how far its outputs are from the run's."""
     write("[bold]{out}[/]: {model}", **found)
     for one in found["comparisons"]:
-        write("  {inputs}: differs by {difference:.2g} at most", **one)
+        write("  {inputs}: difference of at most {difference:.2g}", **one)
     for text in found["notes"]:
         write("  note: {text}", text=text)
 

@@ -108,7 +108,7 @@ def _print_report(written: Any, more: dict[str, Any], *, json: bool) -> None:
         )
     else:
         write(
-            "[bold]{advice}[/]\n{verdict}\n{command}\nreport: {path}",
+            "[bold]{advice}[/]\n{verdict}\nnext: {command}\nreport: {path}",
             advice="\n".join(advice.sentences),
             verdict="\n".join(verdict.sentences),
             command=advice.command,
@@ -202,10 +202,6 @@ class StudyDisplay(TrainDisplay, StudyCallback):
         self._study = study
         for line in plan_lines(study):
             message("{line}", line=line)
-        if study.data.dropped:
-            from headstart.data.overlap import overlap_sentence
-
-            note(overlap_sentence(study.data.dropped))
         for one in study.data.notes:
             note(one)
 

@@ -112,7 +112,7 @@ def read_data(config: StudyConfig, callback: Callback) -> StudyData:
     if dealt:
         notes.append(
             f"evaluated in {max(fold for _, fold in dealt)} folds: each of the {len(every):,} "
-            f"labelled rows once per seed; a test part would have only {len(splits.test):,} rows"
+            f"labelled rows once per seed (a test part would have {len(splits.test):,} rows)"
         )
         task, shared = kind.from_rows(every), config.selection == "none"
         splits, inspected = Splits(every, every, every), Splits(every, every.pick([]), None)
