@@ -17,8 +17,8 @@ from headstart.serve.settings import ServeConfig
 
 HOST = "127.0.0.1"  # of the web page
 READY = (
-    "a model of the task {task} listens at [bold]{address}/predict[/]; {address}/openapi.json "
-    "describes the requests\n[dim]Ctrl-C stops it[/]"
+    "send requests to [bold]{address}/predict[/] (task: {task}); {address}/openapi.json describes "
+    "them\n[dim]Ctrl-C stops the server[/]"
 )
 
 

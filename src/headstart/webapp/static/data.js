@@ -136,7 +136,7 @@ function sizes(parts, unit) {
     line("texts", (part) => count(part.documents)),
     line(unit, (part) => count(part.tokens)),
     line(`${unit} per text, median`, (part) => count(part.percentiles["50"] || 0)),
-    line(`${unit} in the longest`, (part) => count(part.percentiles.max || 0)),
+    line(`${unit} in the longest text`, (part) => count(part.percentiles.max || 0)),
     line("repeated", (part) => count(part.duplicates)),
   ]);
 }

@@ -15,7 +15,7 @@ export async function showHome() {
     el("h1", {}, "Does pretraining help your task?"),
     el("p", { className: "more" },
       "Drop a table of labelled texts. Headstart checks it, plans a fair comparison, trains several kinds of ",
-      "classifier on this machine, and reports with confidence intervals which one to take. Then you can try it."),
+      "classifier on this machine, and reports with confidence intervals which one to use. Then you can try it."),
     uploadForm(),
     studies,
   );
