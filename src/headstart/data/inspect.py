@@ -189,7 +189,7 @@ def _find_warnings(inspection: Inspection, parts: Mapping[str, Part]) -> list[st
                 what = f"{count:,} of {count + report['documents']:,} documents"
             warnings.append(f"{name}: dropped {what} because {DROPPED[reason]}")
             if reason == "held-out" and report["percentiles"].get("95", 0) > LONG_DOCUMENT:
-                warnings[-1] += "; with --documents blank-line or line, less text is dropped"
+                warnings[-1] += " (--documents blank-line or line drops less text)"
         if duplicates:
             warnings.append(f"{name}: {duplicates:,} repeated texts")
     return warnings
