@@ -165,7 +165,7 @@ def test_an_export_is_checked_over_batches_lengths_paddings_and_windows(exported
 
 def test_a_run_with_8_bit_weights_names_their_difference(classifier, tmp_path):
     found = export_run(classifier, "onnx", tmp_path / "out", int8=True)
-    assert any("(95 %:" in note for note in found["notes"])
+    assert any("(95 % CI" in note for note in found["notes"])
     assert "int8" in found["model"]
 
 
