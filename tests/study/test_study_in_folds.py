@@ -125,7 +125,7 @@ def test_many_rows_or_a_test_part_or_one_fold_need_no_folds(tmp_path):
     for settings in ({"test": str(path)}, {"folds": 1}):
         assert not read_data(fold_config(tmp_path, **settings), Callback()).folds
     assert read_data(fold_config(tmp_path, folds=3), Callback()).fold_count == 3
-    with pytest.raises(HeadstartError, match="without parts"):
+    with pytest.raises(HeadstartError, match="--folds"):
         read_data(fold_config(tmp_path, folds=3, test=str(path)), Callback())
 
 
