@@ -48,7 +48,7 @@ def test_compare_ends_with_the_recommendation_the_verdict_and_the_report(headsta
     assert all(line.endswith(" of 10 trainings") for line in cells)
     assert "epoch 1" not in result.stderr
     *sentences, command, report = result.stdout.splitlines()
-    assert command.startswith("headstart predict ")
+    assert command.startswith("next: headstart predict ")
     assert report == f"report: {out / 'report.html'}"
     again = headstart("compare", data / "data.csv", *options, "--json")
     written = json.loads(again.stdout)
