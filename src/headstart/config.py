@@ -341,7 +341,7 @@ class DatasetSettings(Config):
     )
     task: str = setting(
         "classification",
-        "What is predicted from a text. If it is not given, commands guess it from the files.",
+        "What to predict from a text; by default guessed from the files.",
         panel="Data",
         choices=("classification", "multi-label", "pairs", "tagging", "spans"),
     )
@@ -384,7 +384,7 @@ class NetworkSettings(Config):
     """The base, or the network where no base decides about it."""
 
     base: str | None = setting(
-        None, "Start from this pretrained run, or hf:NAME; by default from new weights.",
+        None, "Start from this pretrained run or from hf:NAME; by default from a new network.",
         panel="Model",
     )  # fmt: skip
     preset: Literal["small", "lab", "bert", "gpt2"] = setting(
@@ -486,7 +486,8 @@ class PretrainConfig(NetworkSettings, MachineSettings):
         panel="Data",
     )
     test: list[str] = setting(
-        [], "Labelled or plain text files: documents that overlap with their texts are dropped.",
+        [], "Labelled or plain text files; documents of the corpus that overlap with their texts "
+        "are dropped.",
         panel="Data",
     )  # fmt: skip
     held_out: float | None = setting(
@@ -519,7 +520,8 @@ class PretrainConfig(NetworkSettings, MachineSettings):
         0.3, "Share of the tokens that a masked objective hides.", above=0, below=1, advanced=True
     )
     softmax: Literal["auto", "full", "sampled"] = setting(
-        "auto", "The output layer of a step: all tokens, or a sample of a large vocabulary.",
+        "auto", "Tokens that the output layer scores in training: all, or a sample of a large "
+        "vocabulary.",
         advanced=True,
     )  # fmt: skip
     learning_rate: float = setting(2e-3, "The highest learning rate.", above=0, maximum=10)
@@ -562,10 +564,14 @@ class FinetuneConfig(DatasetSettings, NetworkSettings, MachineSettings):
         panel="Data",
     )  # fmt: skip
     fresh: bool = setting(
-        False, "Use the base's network, but start it from scratch.", panel="Model", advanced=True
+        False,
+        "Use the base's sizes and tokenizer, but start from random weights.",
+        panel="Model",
+        advanced=True,
     )
     objective: Literal["causal", "masked"] | None = setting(
-        None, "Without a base: the attention of the network; by default the preset's.",
+        None, "Without a base: the attention of the network, causal, or bidirectional as in a "
+        "masked base; by default the preset's.",
         panel="Model", advanced=True,
     )  # fmt: skip
     pooling: Pooling | None = setting(
@@ -573,8 +579,8 @@ class FinetuneConfig(DatasetSettings, NetworkSettings, MachineSettings):
         panel="Model", advanced=True,
     )  # fmt: skip
     head: Literal["auto", "stock"] = setting(
-        "auto", "stock: the head that transformers has for this network, so that the export is "
-        "exact.", panel="Model", advanced=True,
+        "auto", "auto: the head of the preset; stock: the head that transformers has for this "
+        "network, so that the export is exact.", panel="Model", advanced=True,
     )  # fmt: skip
     head_init: Literal["probe", "random"] = setting(
         "probe", "How the new head starts: as a linear probe of the frozen base, or random.",
@@ -597,7 +603,8 @@ class FinetuneConfig(DatasetSettings, NetworkSettings, MachineSettings):
         minimum=1, maximum=131_072,
     )  # fmt: skip
     long: Literal["windows", "truncate"] | None = setting(
-        None, "Longer texts: read in windows that are pooled as one (default), or truncated."
+        None,
+        "How to read longer texts: in windows whose states are pooled (default), or truncated.",
     )
     class_weight: Literal["balanced"] | None = setting(
         None, "balanced: rare classes count as much as common ones."
@@ -610,12 +617,12 @@ class FinetuneConfig(DatasetSettings, NetworkSettings, MachineSettings):
         below=1,
     )
     average: float = setting(
-        0.0, "Average the weights of this share of the epochs, counted from the last.",
+        0.0, "Average the weights of the last epochs: this share of all epochs.",
         advanced=True, minimum=0, maximum=1,
     )  # fmt: skip
     selection_metric: Literal["metric", "loss", "last"] = setting(
-        "metric", "Which epoch is saved: the one with the best metric or with the lowest loss on "
-        "validation rows, or the last.", advanced=True,
+        "metric", "Which epoch to save: the best by the metric or the loss on validation rows, or "
+        "the last.", advanced=True,
     )  # fmt: skip
 
     def problems(self) -> list[str]:
@@ -701,7 +708,7 @@ class StudyConfig(DatasetSettings, NetworkSettings):
     )  # fmt: skip
     epochs: int | None = setting(
         None,
-        "Train for exactly this many epochs; by default each network selects.",
+        "Train for exactly this many epochs; by default selected for each network.",
         minimum=1,
         maximum=100_000,
     )
@@ -819,7 +826,7 @@ class StudyConfig(DatasetSettings, NetworkSettings):
     def uses_own_texts(self) -> bool:
         """Whether the training texts are the corpus: none was given, and an arm needs one.
 
-        A base that exists already replaces the corpus, except where vectors are counted in it.
+        With a base, only arms that need co-occurrence vectors need a corpus.
         """
         needed = {"vectors"} if self.base else {"vectors", "base"}
         return not self.corpus and any(arm.needs & needed for arm in self.arm_table)

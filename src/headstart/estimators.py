@@ -285,7 +285,7 @@ class HeadstartEmbedder(
 ):
     """Vectors of texts: the pooled hidden states of a base, or of a fine-tuned run.
 
-    Long texts are read in windows and pooled whole.
+    Long texts are read in windows; the states of all windows are pooled.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ def test_compare_ends_with_the_recommendation_the_verdict_and_the_report(headsta
     assert planned in result.stderr
     assert "epoch 1" not in result.stderr
     *sentences, command, report = result.stdout.splitlines()
-    assert command.startswith("headstart predict ")
+    assert command.startswith("next: headstart predict ")
     assert report == f"report: {out / 'report.html'}"
     again = headstart("compare", data / "data.csv", *options, "--json")
     written = json.loads(again.stdout)
@@ -60,7 +60,7 @@ def test_compare_ends_with_the_recommendation_the_verdict_and_the_report(headsta
         (
             "--arms",
             "scratch,wizard",
-            "unknown arm 'wizard'; there are trivial, tfidf, linear, nb, cooc-lr",
+            "unknown arm 'wizard'; the arms are trivial, tfidf, linear, nb, cooc-lr",
         ),
         ("--objectives", "prefix", "--objectives is 'prefix'; choose causal, masked"),
         ("--labels", "many", "'many' is not a label budget"),

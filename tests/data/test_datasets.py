@@ -165,7 +165,7 @@ def test_several_files_are_the_parts_that_their_names_tell_or_one_dataset(write)
 
 def test_a_folder_without_clear_parts_says_how_to_call_them(write):
     folder = write("d/reviews.csv", table(20)).parent
-    with pytest.raises(HeadstartError, match=r"no file in it is called train.*reviews\.csv") as e:
+    with pytest.raises(HeadstartError, match=r"no file called train.*reviews\.csv") as e:
         read_dataset(folder)
     assert "TRAIN --validation FILE --test FILE" in e.value.fix
     write("d/train.csv", table(20))

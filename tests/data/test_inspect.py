@@ -62,7 +62,7 @@ def test_what_a_person_should_know_is_a_warning(write):
     for words in (
         "class 'yes' is less than a tenth",
         "no test part",
-        "train: rows dropped because they have no text: 3",
+        "train: dropped 3 rows because they have no text",
         "1 of 2 validation texts are also in corpus (1 equal): pretraining would see",
         "corpus: 2 repeated",
         "1 files of other kinds were not read",

@@ -102,5 +102,5 @@ def test_common_mistakes_are_off_by_what_they_leave_out():
         "no biases": -4 * (800 + 200 + 200),
         "no norms": -4 * 800,
         "the two totals swapped": 21_018_401 - 10_968_602,
-        "positions counted": 5_000 * 200,
+        "positions included": 5_000 * 200,
     }

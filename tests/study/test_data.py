@@ -87,7 +87,7 @@ def test_where_nothing_is_selected_all_of_validation_is_reported_on(tmp_path):
     assert found.shared_test
     assert found.splits.test.texts == found.splits.validation.texts
     notes = " ".join(found.notes)
-    assert "the validation part, 40 rows, is reported on" in notes
+    assert "the results are those of the 40 validation rows" in notes
     assert "validation texts are also in test" not in notes  # one part does not overlap itself
 
 

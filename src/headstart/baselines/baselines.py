@@ -163,7 +163,7 @@ def save_arm(
         facts={
             **facts,
             "labels": ", ".join(run.labels[:30]),
-            "rows": f"{len(splits.train):,} trained it, {len(rows):,} measured it",
+            "rows": f"{len(splits.train):,} for training, {len(rows):,} for evaluation",
         },
         scores=[
             CardScore(

@@ -23,8 +23,8 @@ from headstart.errors import HeadstartError
 PERCENTILES = {"5": "5 %", "50": "median", "95": "95 %", "max": "longest"}
 MOST_LABELS = 50  # are printed; --json has all
 OVERLAP_HELP = (
-    "equal: the same except for case and spacing; similar: most sequences of three words are the "
-    "same; inside: a longer text contains it word for word; contains: it contains a shorter text"
+    "equal: the same except for case and spacing; nearly equal: most sequences of three words are "
+    "the same; inside a longer text, around a shorter one: word for word"
 )
 COUNT_COLUMNS = {
     **{"name": "", "formula": "", "numbers": ""},
@@ -232,7 +232,7 @@ def doctor(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Look at this machine, measure it, and report what Headstart uses of it."""
+    """Measure this machine and show what Headstart uses: cores, memory, number format, speed."""
     from headstart.files import cache_folder
     from headstart.machine import choose_precision, look_up, pick_device, resolve_machine
 

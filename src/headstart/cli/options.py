@@ -41,7 +41,7 @@ Baselines = Annotated[
 ]
 CONFIG_FILE = option(
     "--config",
-    help="A TOML file of settings, such as a run's config.toml; options have priority.",
+    help="A TOML file with settings; options on the command line have priority.",
     metavar="FILE",
 )
 
@@ -131,7 +131,7 @@ def help_text(one: Setting) -> str:
         parts.append(f"Choices: {', '.join(one.choices)}.")
     if 1 in (one.maximum, one.below):
         parts.append("From 0 to 1.")
-    if one.default not in (None, []):
+    if one.default not in (None, []) and "by default" not in one.help:
         shown = {True: "yes", False: "no"}[one.default] if one.kind is bool else one.default
         parts.append(f"Default: {shown}.")
     return " ".join(parts)

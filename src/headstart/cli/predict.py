@@ -28,10 +28,10 @@ from headstart.config import DatasetSettings, FinetuneConfig, PretrainConfig, is
 from headstart.errors import HeadstartError
 from headstart.evaluation import metric_name
 
-OCCLUSION = "Each number is how much the log-odds of the label fall without this word."
+OCCLUSION = "Each number: by how much the log-odds of the label fall without this word."
 CALIBRATED = (
-    "; without the run's temperature of {temperature:.2f} (fitted on validation) log-loss "
-    "{log_loss_before:.3f} and calibration error {calibration_error_before:.1%}"
+    "; without the run's temperature ({temperature:.2f}, fitted on validation rows): loss "
+    "{log_loss_before:.3f}, calibration error {calibration_error_before:.1%}"
 )
 MOST_CLASSES = 12  # in tables for people
 TOO_LONG = "longer than this run reads (set with finetune's --length, or --long windows)"
@@ -150,7 +150,8 @@ def _predict_file(
         return
     if summary["bad_rows"]:
         reasons = "; ".join(f"row {row['row']:,}: {row['error']}" for row in summary["bad"][:5])
-        note(f"{summary['bad_rows']:,} rows could not be predicted, {reasons}")
+        reasons += "; …" if summary["bad_rows"] > 5 else ""
+        note(f"{summary['bad_rows']:,} rows could not be predicted ({reasons})")
     write(
         "[bold]{output}[/]: {rows:,} rows, in the order of {source}",
         output=output,

@@ -17,8 +17,8 @@ from headstart.serve.settings import ServeConfig
 
 HOST = "127.0.0.1"  # of the web page
 READY = (
-    "a model of the task {task} listens at [bold]{address}/predict[/]; {address}/openapi.json "
-    "describes the requests\n[dim]Ctrl-C stops it[/]"
+    "send requests to [bold]{address}/predict[/] (task: {task}); {address}/openapi.json describes "
+    "them\n[dim]Ctrl-C stops the server[/]"
 )
 
 
@@ -96,7 +96,7 @@ def print_export(found: dict[str, Any]) -> None:
     """Print where an export is, and how far its outputs are from the run's."""
     write("[bold]{out}[/]: {model}", **found)
     for one in found["comparisons"]:
-        write("  {inputs}: differs by {difference:.2g} at most", **one)
+        write("  {inputs}: difference of at most {difference:.2g}", **one)
     for text in found["notes"]:
         write("  note: {text}", text=text)
 

@@ -49,8 +49,8 @@ def compare(
 
     headstart compare my-labels.csv --corpus my-text.txt --out studies/mine
 
-    Without a dataset: rotten-tomatoes, pretrained on imdb. Stopped or killed, the same command
-    resumes the study.
+    Without a dataset, the study uses rotten-tomatoes and pretrains on imdb. To resume an
+    interrupted study, repeat the command.
     """
     if given.get("base") is not None:
         given["base"] = pin_base(given["base"])
@@ -108,7 +108,7 @@ def _print_report(written: Any, more: dict[str, Any], *, json: bool) -> None:
         )
     else:
         write(
-            "[bold]{advice}[/]\n{verdict}\n{command}\nreport: {path}",
+            "[bold]{advice}[/]\n{verdict}\nnext: {command}\nreport: {path}",
             advice="\n".join(advice.sentences),
             verdict="\n".join(verdict.sentences),
             command=advice.command,
@@ -121,7 +121,7 @@ def labels(
     target: Annotated[
         float,
         option(
-            help="The accuracy that is wanted, from 0 to 1. Default: 0.85.",
+            help="The accuracy to reach, from 0 to 1. Default: 0.85.",
             panel="Study",
             min=0.001,
             max=0.999,
@@ -202,10 +202,6 @@ class StudyDisplay(TrainDisplay, StudyCallback):
         self._study = study
         for line in plan_lines(study):
             message("{line}", line=line)
-        if study.data.dropped:
-            from headstart.data.overlap import overlap_sentence
-
-            note(overlap_sentence(study.data.dropped))
         for one in study.data.notes:
             note(one)
 

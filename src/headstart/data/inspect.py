@@ -22,6 +22,7 @@ from headstart.progress import ProgressCallback
 PERCENTILES = {"5": 5, "50": 50, "95": 95, "max": 100}
 EXAMPLES = 3
 MOST_SEEN = 1_000_000  # texts of a part that are remembered, 100 bytes each
+LONG_DOCUMENT = 1_000  # words or tokens: a file with more probably contains several texts
 RARE = 0.1  # a class this much rarer than the largest one is easily never predicted
 NO_TEST_PART = (
     "there is no test part: results on validation, which also selects the settings, will look too "
@@ -40,7 +41,7 @@ DROPPED = {
     "duplicate": "they repeat another text",
     "conflicting": "the same text has several labels, and at most one of them is correct",
     "overlap": "they overlap with a text of validation or test",
-    "held-out": "they overlap with a held-out text",
+    "held-out": "they overlap with a text of validation or test",
 }
 
 
@@ -50,7 +51,7 @@ class Inspection:
 
     Parameters
     ----------
-    unit : what lengths are counted in: words or tokens.
+    unit : of the lengths: words or tokens.
     found : how the files were read, and what was guessed.
     parts : for train, validation, test and corpus: its `name`, its sizes (`documents`, `tokens`,
         `percentiles` of lengths), `duplicates` (repeated texts), `labels` (their counts),
@@ -83,7 +84,7 @@ def inspect_data(
         Of any task.
     corpus : Corpus, optional
     tokenizer : Tokenizer, optional
-        Counts lengths in tokens; without it they are counted in words.
+        Measures lengths in tokens; without it, lengths are in words.
     progress : callable, optional
         Called with the bytes read so far of a part and, where it is known, their total.
 
@@ -183,7 +184,12 @@ def _find_warnings(inspection: Inspection, parts: Mapping[str, Part]) -> list[st
     for report in inspection.parts:
         name, duplicates = report["name"], report["duplicates"]
         for reason, count in report["dropped"].items():
-            warnings.append(f"{name}: rows dropped because {DROPPED[reason]}: {count:,}")
+            what = f"{count:,} rows"
+            if name == "corpus":
+                what = f"{count:,} of {count + report['documents']:,} documents"
+            warnings.append(f"{name}: dropped {what} because {DROPPED[reason]}")
+            if reason == "held-out" and report["percentiles"].get("95", 0) > LONG_DOCUMENT:
+                warnings[-1] += " (--documents blank-line or line drops less text)"
         if duplicates:
             warnings.append(f"{name}: {duplicates:,} repeated texts")
     return warnings
@@ -195,7 +201,9 @@ def _overlap_warning(
     how = ", ".join(f"{count:,} {KIND_WORDS[kind]}" for kind, count in counts.items() if count)
     effect = "results would look too good (--drop-overlap drops them)"
     if other == "corpus":
-        effect = "pretraining would see them (--drop-overlap drops these documents)"
+        effect = (
+            "pretraining would see them (compare and pretrain --task-text drop these documents)"
+        )
     if other == "corpus" and part == "train":
         effect = "harmless, but pretraining sees them without their labels"
     total = sum(counts.values())

@@ -44,8 +44,8 @@ CHECKED = (
     "Headstart looks for documents that equal a held-out text (case and spacing aside), contain "
     f"one of at least {WINDOW} words (case and punctuation aside), lie inside one ({SIMILAR:.0%} "
     f"of their sequences of {WINDOW} words), or share {SIMILAR:.0%} of its three-word sequences "
-    f"(99.8 % of these are found). Texts of fewer than {WINDOW} words are found only as whole "
-    "documents"
+    f"(99.8 % of these are found). A text of fewer than {WINDOW} words is found only if it is a "
+    "whole document"
 )
 
 Numbers = NDArray[Any]
@@ -249,11 +249,11 @@ def overlap_sentence(counts: Mapping[OverlapKind, int]) -> str:
     words: dict[OverlapKind, str] = {
         "equal": "equal",
         "contains": "containing one",
-        "inside": "inside of one",
+        "inside": "inside one",
         "similar": "nearly equal",
     }
-    how = ", ".join(f"{counts.get(kind, 0):,} {word}" for kind, word in words.items())
+    how = ", ".join(f"{counts[kind]:,} {words[kind]}" for kind in words if counts.get(kind))
     return (
         "Documents of the corpus dropped because of a validation or test text: "
-        f"{sum(counts.values()):,} ({how}). {CHECKED}"
+        f"{sum(counts.values()):,}{how and f' ({how})'}. {CHECKED}"
     )

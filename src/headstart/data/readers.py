@@ -237,10 +237,10 @@ def list_labels(value: object) -> list[object]:
 
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 LONGEST_ROW_LINES = 10_000  # a quoted cell with more line breaks is one that is never closed
-SWALLOWED = "a quotation mark opens here and swallows whole rows: it is not closed on its line"
+SWALLOWED = "a quotation mark opens here and is not closed on its line: several rows become one"
 QUOTES_FIX = (
-    'close it, or write the quotation mark twice inside quotes: ""; a text that does hold such '
-    "lines can be given as JSON Lines"
+    'close it, or write the quotation mark twice inside quotes: ""; texts that contain such lines '
+    "can be given as JSON Lines"
 )
 
 

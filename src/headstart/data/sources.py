@@ -171,7 +171,7 @@ def find_sources(given: Given) -> tuple[list[Source], list[str]]:
     ]
     if not sources:
         raise HeadstartError(
-            "the folder holds no readable file", where=given, fix=f"readable are {READABLE}"
+            "the folder contains no readable file", where=given, fix=f"readable are {READABLE}"
         )
     return sources, [str(file) for file in files if _text_kind(file) is None]
 
@@ -231,8 +231,8 @@ def find_parts(
     ]
     if is_folder and not found["train"]:
         raise HeadstartError(
-            f"'{folder}' is a folder, and no file in it is called train; it holds "
-            + (_listed(sources) or "nothing readable"),
+            f"the folder '{folder}' has no file called train; it contains "
+            + (_listed(sources) or "no tables"),
             fix="call the files train, validation (or valid, dev) and test, or name them: "
             "TRAIN --validation FILE --test FILE; or make one subfolder per class; unlabelled "
             f"text is given with --corpus {folder}",

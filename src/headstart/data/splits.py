@@ -216,10 +216,10 @@ def _read_part(
         unknown = [label for label in names if label not in numbers]
         if unknown:
             raise HeadstartError(
-                f"label {short_label(unknown[0])} does not occur in the training rows; known are "
-                + listed(label_names, 20),
+                f"label {short_label(unknown[0])} does not occur in the training rows; "
+                f"the labels there are {listed(label_names, 20)}",
                 where=replace(sources[0], name=row.file).row(row.number, row.line),
-                fix="correct it, or give the training file examples of it",
+                fix="correct it, or add rows with this label to the training file",
             )
     numbered = [[numbers[label] for label in names] for names in labels]
     if task == "tagging":

@@ -205,7 +205,7 @@ def _from_json(text: str) -> Tokenizer:
 
 
 # The regular expressions and replacements of a foreign tokenizer.json may run forever or multiply
-# a text. So a file that has some tokenizes a few short texts of its own characters in another
+# a text. So a file that has some tokenizes a few short texts of these characters in another
 # process first, with limits on time and memory.
 CHECK_SECONDS = 20.0  # a usable tokenizer takes milliseconds
 CHECK_MEMORY = 4 << 30

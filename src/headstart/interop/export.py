@@ -217,8 +217,8 @@ def measure_export(run: NetworkRun, exported: Run) -> dict[str, Any]:
         "export": asdict(theirs.interval()),
         "difference": asdict(difference),
         "note": f"{task.metric} on {measured_on}: {theirs.value:.2%}, the run's {ours.value:.2%}; "
-        f"difference {difference.value:+.2%} points (95 %: {difference.low:+.2%} to "
-        f"{difference.high:+.2%})",
+        f"difference {100 * difference.value:+.2f} points (95 % CI "
+        f"{100 * difference.low:+.2f} to {100 * difference.high:+.2f})",
     }
 
 

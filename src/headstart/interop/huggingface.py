@@ -57,7 +57,7 @@ FILES = [
 NOT_SENT = "there is no such folder, and the Hugging Face Hub did not send this model"
 CHECK_NETWORK = (
     "check the name and the network, and start the same command again: what was downloaded is "
-    "kept; a model with terms needs that you accept them on its page and log in with: hf auth login"
+    "kept; for a gated model, accept its terms on its page and run: hf auth login"
 )
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 TASK = "headstart_task"  # in the config.json of our exports
@@ -522,7 +522,7 @@ def _load(auto: str, values: Any, folder: Path) -> Any:
     broken = [name for name, one in outer.named_parameters() if not bool(one.isfinite().all())]
     problems = [
         *(f"{name} is missing" for name in info["missing_keys"]),
-        *(f"{name} has no place here" for name in surplus),
+        *(f"{name} is not expected" for name in surplus),
         *(f"{name} holds NaN or infinite numbers" for name in broken),
     ]
     if problems := [problem for problem in problems if "pooler." not in problem]:

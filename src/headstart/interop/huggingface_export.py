@@ -54,8 +54,8 @@ CALLS = {
     "spans": 'question="a question", context="a text"',
 }
 REFITTED = (
-    "the run's head does not exist there: the stock head was fitted to the run's frozen network, "
-    "on its training rows (fine-tune with --head stock to train it together with the base)"
+    "transformers has no head like the run's, so a standard head was fitted to the run's frozen "
+    "network, on its training rows; for an exact export, fine-tune with --head stock"
 )
 TEXTS = [
     "A short one.",

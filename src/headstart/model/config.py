@@ -95,7 +95,7 @@ class OutputConfig(ModelConfig):
 
     transform: bool = False  # dense, GELU and norm (BERT's language model, ModernBERT)
     dropout: float = number(0, 1, 0.0)
-    stock: bool = False  # the layers that `transformers` has for a base of its own
+    stock: bool = False  # the layers that `transformers` has for its own base
 
 
 @dataclass(frozen=True, kw_only=True)

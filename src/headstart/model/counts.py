@@ -180,7 +180,7 @@ def common_mistakes(counts: Counts) -> list[dict[str, Any]]:
             "Learned positions are parameters.",
         ),
         (
-            "positions counted",
+            "positions included",
             TUTORIAL_POSITIONS * d * (base.positions == "sinusoidal"),
             f"Sinusoidal positions are computed, not learned. A table of {TUTORIAL_POSITIONS:,} of "
             "them is memory, but not a parameter.",

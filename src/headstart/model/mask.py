@@ -47,7 +47,7 @@ def attention_layout(
         without an explicit one. It also serves a causal batch padded on the right, because no
         token sees the padding behind it. The small shape is for batches padded on the right.
     positions : Tensor of shape (B, T), or None
-        Counted within each text; None means 0, 1, 2, … in every row.
+        Numbered within each text; None means 0, 1, 2, … in every row.
     """
     if segments is None:
         return None, None

@@ -115,7 +115,7 @@ def request_form(task: str, max_texts: int) -> type[Form]:
 
 
 class CountedRoute(GuardedRoute):
-    """A guarded route whose requests are counted and timed, whatever becomes of them."""
+    """A guarded route that counts and times its requests, including failed ones."""
 
     def get_route_handler(self) -> Handler:
         handle = super().get_route_handler()

@@ -145,7 +145,7 @@ class Analysis:
         return [_series_of(arm, self.objective) for arm in reversed(self.chain)]
 
     def labels_needed(self, goal: float) -> dict[Series, Interval | str]:
-        """Estimate the labels that each arm needs for a goal, or say why there is no number."""
+        """Estimate the labels that each arm needs for a goal, or say why they cannot be."""
         scores = dict(zip(self.every, self._tables(self.every, self.budgets), strict=True))
         return {
             series: labels_needed(self.budgets, table, goal, self.variance)

@@ -112,7 +112,7 @@ def read_data(config: StudyConfig, callback: Callback) -> StudyData:
     if dealt:
         notes.append(
             f"evaluated in {max(fold for _, fold in dealt)} folds: each of the {len(every):,} "
-            f"labelled rows once per seed; a test part would have only {len(splits.test):,} rows"
+            f"labelled rows once per seed (a test part would have {len(splits.test):,} rows)"
         )
         task, shared = kind.from_rows(every), config.selection == "none"
         splits, inspected = Splits(every, every, every), Splits(every, every.pick([]), None)
@@ -230,8 +230,8 @@ def _make_test(
     part = splits.validation
     if shared:
         return replace(splits, test=part), (
-            f"there is no test part: the validation part, {len(part):,} rows, is reported on: it "
-            "selects no setting, only which arm is saved (--test FILE)"
+            f"there is no test part (--test FILE): the results are those of the {len(part):,} "
+            "validation rows, which also select the arm that is saved, but no settings"
         )
     if len(part) < (2 * len(task.labels) if has_classes(task) else 2):
         raise HeadstartError(
@@ -242,8 +242,8 @@ def _make_test(
     taken = set(test.keys)
     rest = part.pick([row for row, text in enumerate(part.keys) if text not in taken])
     return replace(splits, validation=rest, test=test), (
-        f"there is no test part: half of the validation part, {len(test):,} rows, became one "
-        "(--test FILE)"
+        f"there is no test part (--test FILE): half of the validation part, {len(test):,} rows, "
+        "is used as the test part"
     )
 
 
@@ -276,7 +276,7 @@ def _seen_by_base(base: Path, held_out: list[str]) -> list[str]:
     try:
         corpus = open_corpus(PretrainConfig.load(base)).without(held_out)
     except (HeadstartError, KeyError):
-        return ["the base's corpus is not here, so whether it holds test rows is not known"]
+        return ["the base's corpus was not found, so it cannot be searched for test rows"]
     for _ in corpus:  # counts the dropped ones
         pass
     seen = corpus.overlapping.total()

@@ -403,7 +403,7 @@ def _cuts(wanted: Plan, plan: Plan) -> list[str]:
     cuts = [
         (
             plan.tries != wanted.tries,
-            "every network takes the usual learning rate and epochs without a choice",
+            "every network uses the default learning rate and epochs",
         ),
         (plan.seeds != wanted.seeds, f"{len(plan.seeds)} seeds instead of {len(wanted.seeds)}"),
         (bool(dropped), f"no trainings with {' and '.join(dropped)} labels"),

@@ -503,7 +503,7 @@ def labels_needed(
     Returns
     -------
     Interval or str
-        The labels with their interval, or the reason why there is no number.
+        The labels with their interval, or the reason why they cannot be estimated.
     """
     if len(budgets) < FEWEST_BUDGETS:
         return f"a curve needs at least {FEWEST_BUDGETS} label budgets"
@@ -514,7 +514,7 @@ def labels_needed(
         return "the score does not clearly rise with labels"
     found, farthest = laws.labels(goal), FARTHEST * budgets[-1]
     if found.high <= budgets[0]:
-        return f"fewer than {budgets[0]:,}, the fewest tried"
+        return f"fewer than {budgets[0]:,}, the smallest budget"
     if found.value > farthest:
         least = min(found.low, farthest)
         return f"more than {float(f'{least:.2g}'):,.0f}, perhaps never"

@@ -12,7 +12,7 @@ and, at the end, what `results.py` and `report/` write. Only this module writes 
 
 The best arm is found at the largest budget by the log-loss of out-of-fold predictions, on the same
 rows for all arms, averaged over the seeds: it moves in smaller steps than the accuracy of a few
-rows. The lowest loss is taken, also where it is lower by chance: there is no other tie-break. The
+rows. The arm with the lowest loss is the best one, even if the difference is due to chance. The
 test part has no influence. Where an arm has no out-of-fold predictions (nothing or the validation
 part selected, or the rows are too few), all arms are compared on the validation part.
 """

@@ -132,7 +132,7 @@ def _effect(analysis: Analysis, step: Difference) -> list[str]:
         return [found, "There are too few rows to find any difference."]
     return [
         found,
-        "With these seeds and rows it would find differences of about "
+        "With these seeds and rows, it would find differences of about "
         f"{signed(step.detectable)} points or more (power 80 %).",
     ]
 
@@ -145,8 +145,7 @@ def _context(analysis: Analysis, steps: Sequence[Difference]) -> list[str]:
     missing, helps = find_arm(CHAIN[1]), steps[-1].significant
     if helps and missing not in analysis.chain:
         found.append(
-            f"The study has no arm “{missing.label}”, so this includes whatever {missing.effect} "
-            "adds."
+            f"The study has no arm “{missing.label}”, so this includes what {missing.effect} adds."
         )
     for reference in analysis.references:
         if gaps := _named(analysis, headline, reference):
@@ -160,10 +159,8 @@ def _context(analysis: Analysis, steps: Sequence[Difference]) -> list[str]:
             for number in (savings.value, savings.low, savings.high)
         )
         name, other = (series_name(one, analysis.results) for one in analysis.contenders[:2])
-        goal = f"what {other} needs {labels_name(analysis.most, analysis.results)} for"
-        found.append(
-            _capital(f"{name} reaches with {labels} labels (95 % CI {low} to {high}) {goal}.")
-        )
+        goal = f"to be as good as {other} with {labels_name(analysis.most, analysis.results)}"
+        found.append(_capital(f"{name} needs {labels} labels (95 % CI {low} to {high}) {goal}."))
     return found
 
 
@@ -248,8 +245,8 @@ def recommend(analysis: Analysis, folder: Path) -> Recommendation:
             )
     if results.about["shared_test"]:
         found.append(
-            "The same rows chose it among the arms, so expect a little less on new texts; a "
-            "separate test file (--test FILE) would tell."
+            "The same rows selected this arm, so expect slightly less on new texts; a separate "
+            "test file (--test FILE) gives an unbiased number."
         )
     found += _smaller(analysis)
     saved = results.about["saved"]

@@ -50,11 +50,10 @@ TIMED_STEPS = 4
 PLANNED = ("task", "labels", "train_rows", "validation_rows", "truncated", "parameters", "swap",
            "averaged_epochs")  # fmt: skip
 TASK_LIMITS = (
-    "It knows the labels above and no other: every prediction is one of them.",
-    "It repeats what its labelled texts and its base's corpus say, also where that is wrong or "
-    "unfair.",
-    "Where validation rows selected the epoch or the settings, their numbers are a little too "
-    "good. `headstart evaluate` on labelled texts that it has not seen gives unbiased ones.",
+    "Every prediction is one of the labels above.",
+    "It reproduces errors and bias of its labelled texts and of its base's corpus.",
+    "If validation rows selected the epoch or the settings, the metrics on these rows are slightly "
+    "too high. `headstart evaluate` on labelled texts that it has not seen gives unbiased ones.",
 )
 
 

@@ -51,7 +51,7 @@ FIXES = {
     "or Parquet table with a text and a label column, a CoNLL file (.conll) or SQuAD's JSON",
     "no-corpus": "add text without labels, or choose arms that are not pretrained",
     "does-not-fit": "give it more minutes, or choose fewer arms",
-    "no-classifier": "take the arm that the report names, with another study",
+    "no-classifier": "make a study with the arm that the report names",
     "token": "open the address that the app printed when it was started the last time",
 }
 

@@ -97,6 +97,6 @@ def _add_pages(app: FastAPI, upload_mb: int) -> None:
     @app.post("/session")
     async def session(ticket: Annotated[str, Header(alias="x-headstart-ticket")]) -> dict[str, str]:
         if ticket not in app.state.tickets:
-            raise HeadstartError("this address has been used already", code="token")
+            raise HeadstartError("this address works only once and was used already", code="token")
         app.state.tickets.remove(ticket)
         return {"token": app.state.token}

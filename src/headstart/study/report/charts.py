@@ -334,7 +334,7 @@ def difference_chart(gaps: Sequence[tuple[str, Difference]], width: int, metric:
     x, base = _scale(low - margin, high + margin, left, right), height - BOTTOM
     axis = Axis(
         f"points of test {metric}",
-        ticks(low, high, 3 if narrow else 5),
+        ticks(low, high, 4 if narrow else 5),
         lambda value: signed(value).removesuffix(".0"),
     )
     parts = [_x_axis(axis, x, (left + right) / 2, height)]
