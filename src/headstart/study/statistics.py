@@ -74,24 +74,12 @@ RISING = 0.9  # probability that labels help, below which no number is given
 
 @dataclass(frozen=True)
 class Prior:
-    """The pooled variance of the seeds' means.
+    """The pooled variance of the seeds' means."""
 
-    Attributes
-    ----------
-    ratio : float
-        As a multiple of the variance that residuals alone cause.
-    weight : float
-        Degrees of freedom that it counts for, in addition to those of the table itself.
-    total : float
-        Degrees of freedom of all tables together: no interval uses more.
-    widening : float
-        What every variance of a mean is multiplied by.
-    """
-
-    ratio: float = 1.0
-    weight: float = 0.0
-    total: float = math.inf
-    widening: float = 1.0
+    ratio: float = 1.0  # as a multiple of the variance that residuals alone cause
+    weight: float = 0.0  # its degrees of freedom, in addition to those of the table itself
+    total: float = math.inf  # those of all tables together: no interval uses more
+    widening: float = 1.0  # what every variance of a mean is multiplied by
 
 
 @dataclass(frozen=True)
@@ -102,6 +90,9 @@ class SeedVariance:
     differences: Prior = Prior()
 
 
+OWN_SEEDS = SeedVariance()  # a table's own seeds are all that is known
+
+
 def seed_variance(
     tables: Mapping[Key, np.ndarray],
     pairs: Iterable[tuple[Key, Key]] | None = None,
@@ -110,20 +101,10 @@ def seed_variance(
 ) -> SeedVariance:
     """Pool the variance between seeds over the tables of a study.
 
-    Parameters
-    ----------
-    tables : mapping of arrays of shape (seeds, rows)
-        Row scores of every arm at every budget; one column for values that are means already.
-    pairs : iterable of pairs of keys, optional
-        Tables that are compared, for example arms at the same budget; by default all. Pairs of
-        different shapes are skipped.
-    folds : int
-        Of each seed; 1 where no test row trains any run.
-
-    Returns
-    -------
-    SeedVariance
-        For `mean_interval`, `paired_difference` and the functions built on them.
+    `tables` has the row scores (seeds, rows) of every arm at every budget; one column for values
+    that are means already. `pairs` are the tables that are compared, for example arms at the same
+    budget; by default all. Pairs of different shapes are skipped. `folds` is 1 where no test row
+    trains any run.
     """
     parts = {key: _Parts(table) for key, table in tables.items() if len(table) > 1}
     compared = [
@@ -165,22 +146,10 @@ def _pool(parts: Sequence["_Parts"], independent: float, widening: float) -> Pri
 class _Parts:
     """The parts of the variance of a table (seeds, rows) in a two-way analysis of variance.
 
-    Parameters
-    ----------
-    table : array of shape (seeds, rows)
-    added : int
-        Rows that are added, with this mean and a sum of squares of 1.
-
-    Attributes
-    ----------
-    between : float
-        Variance of the seeds' means.
-    residual : float
-        The part of it that residuals cause; 1 in a table of one column, which does not show it.
-    by_rows : float
-        Variance of the mean that the choice of the test rows adds.
-    centre : float
-        The mean of all rows and the added ones.
+    `between` is the variance of the seeds' means, `residual` the part of it that residuals cause
+    (1 in a table of one column, which does not show it), and `by_rows` the variance of the mean
+    that the choice of the test rows adds. So many rows are `added`, with a mean and a sum of
+    squares of 1; `centre` is the mean with them.
     """
 
     def __init__(self, table: np.ndarray, added: int = 0, added_mean: float = 0.0) -> None:
@@ -222,52 +191,29 @@ class _Parts:
         return math.sqrt(prior.widening * variance), variance**2 / spread
 
 
-def mean_interval(
-    scores: np.ndarray, variance: SeedVariance | None = None, level: float = LEVEL
-) -> Interval:
-    """Compute the mean score of one arm and its interval over seeds and test rows.
+def mean_interval(scores: np.ndarray, variance: SeedVariance = OWN_SEEDS) -> Interval:
+    """Compute the mean score (seeds, rows) of one arm and its interval over seeds and test rows.
 
-    Parameters
-    ----------
-    scores : array of shape (seeds, rows)
-        Between 0 and 1, or numbers whose mean is a metric between 0 and 1.
-    variance : SeedVariance, optional
-        Pooled over the study; by default the table's own seeds are all that is known.
-    level : float
-        Of the interval.
-
-    Returns
-    -------
-    Interval
-        Within 0 and 1. With one seed it is over test rows only: what this one run is worth.
+    Scores are between 0 and 1, or numbers whose mean is, and so is the interval. With one seed it
+    is over test rows only: what this one run is worth.
     """
-    parts = _Parts(scores, 4, 0.5)
-    prior = Prior() if variance is None else variance.scores
+    parts, prior = _Parts(scores, 4, 0.5), variance.scores
     error, freedom = parts.error(prior)
     if parts.seeds == 1 < parts.rows:
         error, freedom = math.sqrt(prior.widening * parts.by_rows), parts.rows - 1
-    return _interval(parts, error, freedom, level, (0.0, 1.0))
+    return _interval(parts, error, freedom, LEVEL, (0.0, 1.0))
 
 
 def paired_difference(
     first: np.ndarray,
     second: np.ndarray,
-    variance: SeedVariance | None = None,
+    variance: SeedVariance = OWN_SEEDS,
     level: float = LEVEL,
 ) -> Interval:
     """Compute the mean of `first` minus that of `second`, with an interval over seeds and rows.
 
-    Parameters
-    ----------
-    first, second : arrays of shape (seeds, rows)
-        Scores of the same seeds and rows in the same order.
-    variance, level
-        As of `mean_interval`.
-
-    Returns
-    -------
-    Interval
-        Within −1 and 1; unbounded with one seed, and where two seeds alone say nothing.
+    Both are scores (seeds, rows) of the same seeds and rows in the same order. The interval is
+    within −1 and 1; unbounded with one seed, and where two seeds alone say nothing.
     """
     return _interval(*_gaps(first, second, variance), level, (-1.0, 1.0))
 
@@ -275,24 +221,23 @@ def paired_difference(
 def detectable_difference(
     first: np.ndarray,
     second: np.ndarray,
-    variance: SeedVariance | None = None,
+    variance: SeedVariance = OWN_SEEDS,
     level: float = LEVEL,
-    power: float = POWER,
 ) -> float:
-    """Compute the true difference that such a comparison finds with the given power.
+    """Compute the true difference that such a comparison finds with a power of `POWER`.
 
     It depends on the variance only, not on the difference that was seen. Infinite with one seed.
     """
     _, error, freedom = _gaps(first, second, variance)
-    return float(stats.t.ppf((1 + level) / 2, freedom) + stats.t.ppf(power, freedom)) * error
+    return float(stats.t.ppf((1 + level) / 2, freedom) + stats.t.ppf(POWER, freedom)) * error
 
 
 def _gaps(
-    first: np.ndarray, second: np.ndarray, variance: SeedVariance | None
+    first: np.ndarray, second: np.ndarray, variance: SeedVariance
 ) -> tuple[_Parts, float, float]:
     """Return the parts of a difference, its standard error and its degrees of freedom."""
     parts = _Parts(np.subtract(first, second, dtype=float), 2)
-    return parts, *parts.error(Prior() if variance is None else variance.differences)
+    return parts, *parts.error(variance.differences)
 
 
 def _interval(
@@ -306,23 +251,13 @@ def _interval(
     return Interval(parts.mean, low, high, "t over seeds and rows", level)
 
 
-def mean_covariance(scores: np.ndarray, variance: SeedVariance | None = None) -> np.ndarray:
-    """Compute the covariance of the means of several tables that share their test rows.
+def mean_covariance(scores: np.ndarray, variance: SeedVariance = OWN_SEEDS) -> np.ndarray:
+    """Compute the covariance of the means of tables that share their test rows.
 
-    Parameters
-    ----------
-    scores : array of shape (tables, seeds, rows)
-        At least two seeds.
-    variance : SeedVariance, optional
-        Pooled over the study.
-
-    Returns
-    -------
-    array of shape (tables, tables)
-        The part of the seeds is inflated as Student's t is wider than a normal distribution.
+    `scores` are (tables, seeds, rows), with at least two seeds. The part of the seeds is inflated
+    as Student's t is wider than a normal distribution.
     """
-    prior = Prior() if variance is None else variance.scores
-    rows = scores.shape[2]
+    prior, rows = variance.scores, scores.shape[2]
     covariance = np.atleast_2d(np.cov(scores.mean(1))) / rows
     for place, table in enumerate(scores):
         parts = _Parts(table)
@@ -344,21 +279,12 @@ def named_budgets(budgets: Sequence[int]) -> list[int]:
 
 
 def closed_p_values(
-    first: np.ndarray, second: np.ndarray, variance: SeedVariance | None = None
+    first: np.ndarray, second: np.ndarray, variance: SeedVariance = OWN_SEEDS
 ) -> list[float]:
     """Compute p-values of the named budgets, corrected by closed testing.
 
-    Parameters
-    ----------
-    first, second : arrays of shape (budgets, seeds, rows)
-        The named budgets and no others.
-    variance
-        As of `paired_difference`.
-
-    Returns
-    -------
-    list of float
-        For each budget the largest p-value of the groups of budgets that it belongs to.
+    Scores are (budgets, seeds, rows) of the named budgets and no others. A budget's p-value is the
+    largest one of the groups of budgets that it belongs to.
     """
     found = [0.0] * len(first)
     for size in range(1, len(first) + 1):
@@ -380,22 +306,13 @@ def holm_p_values(p_values: Sequence[float]) -> list[float]:
 
 
 def claimed_steps(
-    chain: np.ndarray, variance: SeedVariance | None = None, level: float = LEVEL
+    chain: np.ndarray, variance: SeedVariance = OWN_SEEDS, level: float = LEVEL
 ) -> list[bool]:
     """Decide which steps from the control to the headline arm may be claimed.
 
-    Parameters
-    ----------
-    chain : array of shape (arms, budgets, seeds, rows)
-        From the control to the headline arm, each with one thing more than the one before.
-    variance, level
-        As of `paired_difference`.
-
-    Returns
-    -------
-    list of bool
-        One for each arm but the first. A step is claimed where its mean over all budgets and that
-        of all steps together both exclude zero.
+    The `chain` (arms, budgets, seeds, rows) begins with the control; each arm has one thing more
+    than the one before. A step is claimed where its mean over all budgets and that of all steps
+    together both exclude zero.
     """
     means = chain.mean(1)
     whole = paired_difference(means[-1], means[0], variance, level).excludes(0)
@@ -410,19 +327,12 @@ def claimed_steps(
 
 @dataclass(frozen=True)
 class PowerLaws:
-    """Draws of the three numbers of error = a · n^(−b) + c.
+    """Draws of the three numbers of error = a · n^(−b) + c."""
 
-    Attributes
-    ----------
-    a, b, c : arrays of shape (draws,)
-    rising : float
-        Probability that more labels help at all.
-    """
-
-    a: np.ndarray
+    a: np.ndarray  # (draws,)
     b: np.ndarray
     c: np.ndarray
-    rising: float
+    rising: float  # probability that more labels help at all
 
     def score(self, labels: float) -> Interval:
         """Predict the score with so many labels."""
@@ -444,20 +354,11 @@ def _quantiles(found: np.ndarray) -> Interval:
 
 
 def fit_power_laws(
-    budgets: Sequence[int],
-    scores: np.ndarray,
-    variance: SeedVariance | None = None,
+    budgets: Sequence[int], scores: np.ndarray, variance: SeedVariance = OWN_SEEDS
 ) -> PowerLaws:
-    """Draw power laws from their posterior, given one arm's scores.
+    """Draw power laws from their posterior, given an arm's scores (budgets, seeds, rows).
 
-    Parameters
-    ----------
-    budgets : sequence of int
-        Numbers of labels, ascending.
-    scores : array of shape (budgets, seeds, rows)
-        At least two seeds.
-    variance : SeedVariance, optional
-        Pooled over the study.
+    Budgets are ascending numbers of labels; there are at least two seeds.
     """
     errors = np.maximum(1 - scores.mean((1, 2)), LEAST_ERROR)
     precision = np.linalg.inv(mean_covariance(scores, variance))
@@ -489,21 +390,11 @@ def labels_needed(
     budgets: Sequence[int],
     scores: np.ndarray,
     goal: float,
-    variance: SeedVariance | None = None,
+    variance: SeedVariance = OWN_SEEDS,
 ) -> Interval | str:
-    """Predict the labels that an arm needs to reach the score `goal`.
+    """Predict the labels that an arm needs to reach the score `goal`, between 0 and 1.
 
-    Parameters
-    ----------
-    budgets, scores, variance
-        As of `fit_power_laws`.
-    goal : float
-        Between 0 and 1.
-
-    Returns
-    -------
-    Interval or str
-        The labels with their interval, or the reason why there is no number.
+    Returns the labels with their interval, or the reason why there is no number.
     """
     if len(budgets) < FEWEST_BUDGETS:
         return f"a curve needs at least {FEWEST_BUDGETS} label budgets"
@@ -536,34 +427,19 @@ def label_savings(
     budgets: Sequence[int],
     first: np.ndarray,
     second: np.ndarray,
-    variance: SeedVariance | None = None,
-    *,
-    draws: int = DRAWS,
+    variance: SeedVariance = OWN_SEEDS,
 ) -> Interval:
     """Find at how many labels `first` reaches what `second` reaches with the most of them.
 
-    Parameters
-    ----------
-    budgets : sequence of int
-        Numbers of labels, ascending.
-    first, second : arrays of shape (budgets, seeds, rows)
-    variance : SeedVariance, optional
-        Pooled over the study.
-    draws : int
-        Of the posterior, for the interval.
-
-    Returns
-    -------
-    Interval
-        0 stands for fewer labels than the fewest tried, infinity for more than the most; the value
-        lies between the ends.
+    Both are scores (budgets, seeds, rows). In the interval, 0 stands for fewer labels than the
+    fewest tried, infinity for more than the most.
     """
     curves = np.concatenate([first, second[-1:]])
     means = curves.mean((1, 2))
     labels, low, high = labels_to_reach(budgets, means[:-1], means[-1]), 0.0, math.inf
     if curves.shape[1] > 1:
         random = np.random.default_rng(0)
-        drawn = random.multivariate_normal(means, mean_covariance(curves, variance), draws)
+        drawn = random.multivariate_normal(means, mean_covariance(curves, variance), DRAWS)
         found = [labels_to_reach(budgets, curve[:-1], curve[-1]) for curve in drawn]
         shares = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
         low, high = np.quantile(found, shares, method="nearest").tolist()
