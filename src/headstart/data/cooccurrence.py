@@ -30,7 +30,6 @@ Floats = NDArray[np.float32]
 
 CHUNK_PAIRS = 16_000_000  # at 4 bytes each, and as much again while they are sorted
 MAX_PAIRS = 16_000_000  # at 12 bytes each; twice that while a chunk is added
-OVERSAMPLES, ITERATIONS = 16, 3  # of the randomized decomposition
 
 
 def ppmi_svd(
@@ -44,28 +43,12 @@ def ppmi_svd(
     seed: int = 0,
     progress: ProgressCallback | None = None,
 ) -> tuple[Floats, Floats]:
-    """Decompose the positive PMI matrix of documents; `scale_columns` makes vectors of it.
+    """Decompose the positive PMI matrix of documents into U and S; see `scale_columns`.
 
-    Windows do not cross documents. The same input gives the same bits.
-
-    Parameters
-    ----------
-    documents : iterable of arrays of token ids
-    vocab_size, width : int
-        The shape of U.
-    window : int
-        Tokens on each side that count.
-    smoothing : float
-        The exponent of the contexts' counts.
-    ignore : sequence of int
-        Special tokens: they have positions but are not counted.
-    progress : callable, optional
-        Called with the tokens counted so far.
-
-    Returns
-    -------
-    U, S : arrays of shape (vocab_size, width) and (width,)
-        Ignored tokens, and those that do not occur, have a row of zeros.
+    `window` tokens on each side count, within a document; `smoothing` is the exponent of the
+    contexts' counts. Special tokens to `ignore` have positions but are not counted; like tokens
+    that do not occur they have a row of zeros in U (vocab_size, width). `progress` is called with
+    the tokens counted so far. The same input gives the same bits.
     """
     pairs, totals = count_pairs(
         documents, vocab_size=vocab_size, window=window, ignore=ignore, progress=progress
@@ -90,11 +73,8 @@ def count_pairs(
 ) -> tuple[sparse.csr_array, NDArray[np.int64]]:
     """Count the pairs of tokens at a distance of 1 to `window`, in one pass over the documents.
 
-    Returns
-    -------
-    pairs, totals
-        How often each two tokens occurred together, in both orders (a symmetric matrix), and its
-        row sums, also of pairs that were dropped to save memory.
+    Returns how often each two tokens occurred together, in both orders (a symmetric matrix), and
+    its row sums, also of pairs that were dropped to save memory.
     """
     # Each two tokens are counted once, the smaller id first: half of the entries.
     upper = sparse.csr_array((vocab_size, vocab_size), dtype=np.int64)
@@ -144,8 +124,8 @@ def truncated_svd(information: sparse.csr_array, *, width: int, seed: int) -> tu
         u, s, _ = randomized_svd(
             information,
             min(width, size),
-            n_oversamples=OVERSAMPLES,
-            n_iter=ITERATIONS,
+            n_oversamples=16,
+            n_iter=3,
             power_iteration_normalizer="LU",
             random_state=seed,
         )

@@ -20,9 +20,6 @@ from headstart.data.tokenizers import Tokenizer
 from headstart.progress import ProgressCallback
 
 PERCENTILES = {"5": 5, "50": 50, "95": 95, "max": 100}
-EXAMPLES = 3
-MOST_SEEN = 1_000_000  # texts of a part that are remembered, 100 bytes each
-RARE = 0.1  # a class this much rarer than the largest one is easily never predicted
 NO_TEST_PART = (
     "there is no test part: results on validation, which also selects the settings, will look too "
     "good (--test FILE)"
@@ -48,21 +45,13 @@ DROPPED = {
 class Inspection:
     """Everything that `headstart inspect` shows; `warnings` is what other commands repeat.
 
-    Parameters
-    ----------
-    unit : what lengths are counted in: words or tokens.
-    found : how the files were read, and what was guessed.
-    parts : for train, validation, test and corpus: its `name`, its sizes (`documents`, `tokens`,
-        `percentiles` of lengths), `duplicates` (repeated texts), `labels` (their counts),
-        `labelled` (what these are shares of: rows, or words of tags) and `dropped` (rows by
-        reason).
-    overlaps : for two parts: how many of the different `texts` of `part` equal a text of `other`,
-        are nearly equal (`similar`), are inside of a longer one, or contain one (`counts`, each
-        text once, at its closest), and `examples`.
+    `parts` are train, validation, test and corpus. `labels` are the counts of a part, and
+    `labelled` is what these are shares of: rows, or words of tags. `overlaps` count for two parts
+    how the different `texts` of `part` are in `other`, each text once, at its closest.
     """
 
-    unit: str
-    found: list[str]
+    unit: str  # of lengths: words or tokens
+    found: list[str]  # how the files were read, and what was guessed
     parts: list[dict[str, Any]] = field(default_factory=list)
     overlaps: list[dict[str, Any]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -77,20 +66,8 @@ def inspect_data(
 ) -> Inspection:
     """Look at a dataset, a corpus or both before training.
 
-    Parameters
-    ----------
-    splits : Splits, optional
-        Of any task.
-    corpus : Corpus, optional
-    tokenizer : Tokenizer, optional
-        Counts lengths in tokens; without it they are counted in words.
-    progress : callable, optional
-        Called with the bytes read so far of a part and, where it is known, their total.
-
-    Returns
-    -------
-    Inspection
-        Sizes, labels, duplicates and overlaps, and the warnings that follow.
+    With a tokenizer, lengths are counted in tokens, otherwise in words. `progress` is called with
+    the bytes of each part.
     """
     parts: dict[str, Part] = {} if splits is None else splits.parts()
     notes = [] if splits is None else [*splits.notes, *splits.found]
@@ -143,7 +120,7 @@ def _look_at(
                 kinds[other][match.text] = min(both, key=[*KIND_WORDS].index)
         for key in map(text_key, batch):
             duplicates += key in seen
-            if len(seen) < MOST_SEEN:
+            if len(seen) < 1_000_000:  # 100 bytes each
                 seen.add(key)
     for other, found in kinds.items():
         counts, held_out = Counter(found.values()), others[other].texts
@@ -153,7 +130,7 @@ def _look_at(
                 "other": name,
                 "texts": len(held_out),
                 "counts": {kind: counts[kind] for kind in KIND_WORDS},
-                "examples": [as_text(held_out[number]) for number in [*found][:EXAMPLES]],
+                "examples": [as_text(held_out[number]) for number in [*found][:3]],
             }
         )
     shares = list(PERCENTILES.values())
@@ -181,11 +158,11 @@ def _find_warnings(inspection: Inspection, parts: Mapping[str, Part]) -> list[st
     if parts and "test" not in parts:
         warnings.append(NO_TEST_PART)
     for report in inspection.parts:
-        name, duplicates = report["name"], report["duplicates"]
+        name = report["name"]
         for reason, count in report["dropped"].items():
             warnings.append(f"{name}: rows dropped because {DROPPED[reason]}: {count:,}")
-        if duplicates:
-            warnings.append(f"{name}: {duplicates:,} repeated texts")
+        if report["duplicates"]:
+            warnings.append(f"{name}: {report['duplicates']:,} repeated texts")
     return warnings
 
 
@@ -211,7 +188,7 @@ def _class_warnings(name: str, part: Part) -> list[str]:
     if missing := [label for label, count in counts.items() if not count]:
         warnings.append(f"{name} has no text of class {listed(missing)}")
     largest = max(counts.values())
-    rare = [label for label, count in counts.items() if 0 < count < RARE * largest]
+    rare = [label for label, count in counts.items() if 0 < 10 * count < largest]
     if rare and name == "train":
         warnings.append(
             f"class {listed(rare)} is less than a tenth of the largest class: look at macro-F1, "

@@ -108,8 +108,8 @@ class Tokenizer:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Copies must not read text as special tokens, which the library's own copies do.
-        return _from_json, (self._inner.to_str(),)
+        # Made anew, because the library's own copies read text as special tokens.
+        return Tokenizer, (self._inner,)
 
     def encode_arrays(self, texts: Sequence[str]) -> list[Tokens]:
         """Return the ids of each text as an array of `dtype`, without special tokens."""
@@ -200,10 +200,6 @@ class Tokenizer:
         )
 
 
-def _from_json(text: str) -> Tokenizer:
-    return Tokenizer(tokenizers.Tokenizer.from_str(text))
-
-
 # The regular expressions and replacements of a foreign tokenizer.json may run forever or multiply
 # a text. So a file that has some tokenizes a few short texts of its own characters in another
 # process first, with limits on time and memory.
@@ -237,9 +233,7 @@ for text in texts:
 def find_problem(text: str) -> str | None:
     """Return why the expressions of a tokenizer.json cannot be used: they never end, or the like.
 
-    Parameters
-    ----------
-    text : the file as the library writes it.
+    `text` is the file as the library writes it.
     """
     steps = json.dumps({key: step for key, step in json.loads(text).items() if key != "model"})
     if not _RISKY.search(steps):
@@ -259,7 +253,6 @@ def find_problem(text: str) -> str | None:
 
 
 LAB_SPECIALS = ("<sos>", "<pad>", "<eos>", "<oov>")
-WORD_START = "▁"
 
 
 class LabTokenizer(Tokenizer):
@@ -318,13 +311,10 @@ class LabTokenizer(Tokenizer):
         return LabTokenizer, (self._tokens, self._model)
 
     def encode_arrays(self, texts: Sequence[str]) -> list[Tokens]:
-        return super().encode_arrays([self._split(text) for text in texts])
-
-    def _split(self, text: str) -> str:
-        """Separate the tokens of a text by spaces."""
-        if not self._model or WORD_START in text:
-            return text
-        return " ".join(self._processor.encode(text, out_type=str))
+        if self._model:  # else the words are the tokens
+            tokenize = self._processor.encode
+            texts = [t if "▁" in t else " ".join(tokenize(t, out_type=str)) for t in texts]
+        return super().encode_arrays(texts)
 
     def save(self, path: Path) -> Path:
         path = path / "dict.txt" if path.is_dir() else path
@@ -361,24 +351,14 @@ def train_tokenizer(corpus: Iterable[str], *, vocab_size: int) -> Tokenizer:
     """Train a byte-level BPE tokenizer; the corpus is read once and never stored.
 
     It contains the 256 bytes, so that any text in any language has ids and is decoded unchanged,
-    and it splits a text into words first, so that no token reaches across them.
-
-    Parameters
-    ----------
-    corpus : iterable of str
-    vocab_size : int
-        The largest number of tokens. A small corpus may not have that many.
-
-    Returns
-    -------
-    Tokenizer
-        Its `vocab_size` is the number of tokens that were found.
+    and it splits a text into words first, so that no token reaches across them. A small corpus may
+    have fewer tokens than `vocab_size`.
     """
     if vocab_size < MIN_VOCAB_SIZE:
+        specials = f"256 bytes and {len(TRAINED_SPECIALS)} special tokens"
         raise HeadstartError(
             f"a vocabulary of {vocab_size} is too small",
-            fix=f"ask for at least {MIN_VOCAB_SIZE}: 256 bytes and "
-            f"{len(TRAINED_SPECIALS)} special tokens",
+            fix=f"ask for at least {MIN_VOCAB_SIZE}: {specials}",
         )
     inner = tokenizers.Tokenizer(models.BPE())
     inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
