@@ -61,36 +61,23 @@ HUGGINGFACE_SETTINGS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting, as everything that is generated from it sees it.
-
-    Parameters
-    ----------
-    kind : the type of a value (of an item, for a list): `bool`, `int`, `float` or `str`.
-    is_list : whether it takes several values.
-    minimum, maximum : bounds, included.
-    above, below : bounds, excluded.
-    panel : the part of `--help` that lists it.
-    advanced : whether it is listed apart, at the end.
-    argument : whether it is a positional argument of the command.
-    amount : whether the command line takes `2M` for 2,000,000.
-    in_identity : whether a resumed run must have the same value.
-    """
+    """One setting, as everything that is generated from it sees it."""
 
     name: str
-    kind: type
+    kind: type  # of a value, or of an item of a list: `bool`, `int`, `float` or `str`
     default: Any
     help: str
     is_list: bool = False
-    panel: str = "Training"
+    panel: str = "Training"  # the part of `--help` that lists it
     choices: tuple[str, ...] = ()
-    minimum: float | None = None
+    minimum: float | None = None  # bounds, included
     maximum: float | None = None
-    above: float | None = None
+    above: float | None = None  # bounds, excluded
     below: float | None = None
-    advanced: bool = False
-    argument: bool = False
-    amount: bool = False
-    in_identity: bool = True
+    advanced: bool = False  # listed apart, at the end
+    argument: bool = False  # a positional argument of the command
+    amount: bool = False  # the command line takes `2M` for 2,000,000
+    in_identity: bool = True  # a resumed run must have the same value
 
     @property
     def option(self) -> str:

@@ -124,18 +124,9 @@ def _ratio(correct: Floats, total: Floats) -> Floats:
 
 
 def classification_metrics(probabilities: ArrayLike, labels: ArrayLike) -> dict[str, float]:
-    """Compute the metrics of a classifier with one class per row.
+    """Compute the metrics of a classifier from probabilities (rows, classes) and classes (rows,).
 
-    Parameters
-    ----------
-    probabilities : array of shape (rows, classes)
-    labels : array of shape (rows,)
-        The true class numbers.
-
-    Returns
-    -------
-    dict
-        `loss` (log-loss), `accuracy`, `macro_f1` and `calibration_error`.
+    The loss is the log-loss.
     """
     p, y = normalized(probabilities), np.asarray(labels)
     predicted, classes = p.argmax(axis=1), np.arange(p.shape[1])
@@ -152,16 +143,7 @@ def class_table(
 ) -> list[dict[str, Any]]:
     """Compute precision, recall, F1 and support of classes, labels, or kinds of entities.
 
-    Parameters
-    ----------
-    names : sequence of str
-    correct, predicted, true : arrays of int of shape (names,)
-        How often each is predicted correctly, is predicted, and occurs.
-
-    Returns
-    -------
-    list of dict
-        `name`, `precision`, `recall`, `f1` and `support` of each.
+    The arrays say how often each is predicted correctly, is predicted, and occurs.
     """
     counts = np.array([correct, predicted, true]).T.tolist()
     return [
@@ -181,10 +163,7 @@ def confident_mistakes(
 ) -> list[dict[str, Any]]:
     """Find the wrong predictions with the highest probability; ties in the order of the rows.
 
-    Returns
-    -------
-    list of dict
-        `row` (from 0), `true` and `predicted` (class numbers) and `confidence`.
+    Rows are numbered from 0; `true` and `predicted` are class numbers.
     """
     p, y = normalized(probabilities), np.asarray(labels)
     predicted, confidence = p.argmax(axis=1), p.max(axis=1)
@@ -253,11 +232,7 @@ def count_entities(
 ) -> tuple[list[str], NDArray[np.int64]]:
     """Count the entities of tagged sentences; correct ones have the right kind, start and end.
 
-    Returns
-    -------
-    kinds : list of str
-    counts : array of shape (3, sentences, kinds)
-        The correct, the predicted and the true entities.
+    Returns the kinds, and counts (3, sentences, kinds) of the correct, predicted and true entities.
     """
     found: list[tuple[int, int, str]] = []
     for sentence, (tags, guesses) in enumerate(zip(true, predicted, strict=True)):
