@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
 
-from headstart.arms import ARMS, CLASS_TASKS, Arm, arm_order, find_arm, usual_arms
+from headstart.arms import ARMS, Arm, arm_order, find_arm, usual_arms
 from headstart.errors import HeadstartError
 from headstart.files import CONFIG_FILE, write_text
 from headstart.files import is_run as is_run
@@ -24,7 +24,6 @@ from headstart.files import is_run as is_run
 HF = "hf:"  # before the path or the Hub's name of a model in Hugging Face's form
 ORIGIN = "origin.json"  # in a copy of such a model: its name
 OBJECTIVES = ("causal", "masked", "masked+next-sentence")  # of pretraining
-LARGEST = 10**15  # of any number without a bound
 KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 
 Precision = Literal["fp32", "bf16"]
@@ -102,7 +101,7 @@ class Setting:
             return f"it must be {KINDS[self.kind]}"
         if self.choices and value not in self.choices:
             return f"choose {', '.join(self.choices)}"
-        if isinstance(value, str) and not _is_unicode(value):
+        if isinstance(value, str) and any(c == "\0" or "\ud800" <= c <= "\udfff" for c in value):
             return "it must be valid Unicode without NUL characters"
         if isinstance(value, float) and not math.isfinite(value):
             return "it must be a finite number"
@@ -111,7 +110,7 @@ class Setting:
                 ("greater than", self.above, operator.gt),
                 ("at least", self.minimum, operator.ge),
                 ("less than", self.below, operator.lt),
-                ("at most", self.maximum or LARGEST, operator.le),
+                ("at most", self.maximum or 10**15, operator.le),
             ):
                 if bound is not None and not holds(value, bound):  # type: ignore[arg-type]
                     return f"it must be {words} {bound:,}"
@@ -303,11 +302,6 @@ def _parse_type(hint: Any) -> tuple[type, bool, tuple[str, ...]]:
     if get_origin(hint) is Literal:
         return str, False, get_args(hint)
     return hint, False, ()
-
-
-def _is_unicode(text: str) -> bool:
-    """Whether UTF-8 has bytes for every character, and an argument of a command can hold it."""
-    return not any(one == "\0" or "\ud800" <= one <= "\udfff" for one in text)
 
 
 def _short(text: str) -> str:
@@ -786,11 +780,6 @@ class StudyConfig(DatasetSettings, NetworkSettings):
     def members(self) -> list[Arm]:
         """The arms that a stack combines."""
         return [arm for arm in self.arm_table if arm.stackable]
-
-    @property
-    def has_classes(self) -> bool:
-        """Whether each row has one class."""
-        return self.task in CLASS_TASKS
 
     @property
     def has_networks(self) -> bool:

@@ -61,8 +61,18 @@ CAUSES = {
 FILE_CODES = {"disk", "permission", "path", "not-found"}
 # What other exceptions mean: types, cause, fix and code.
 KINDS = (
-    (RecursionError, "the data is nested too deeply: {text}", "look for many opening brackets", "damaged"),
-    (UnicodeError, "a text does not fit its encoding: {text}", "name it with --encoding", "encoding"),
+    (
+        RecursionError,
+        "the data is nested too deeply: {text}",
+        "look for many opening brackets",
+        "damaged",
+    ),
+    (
+        UnicodeError,
+        "a text does not fit its encoding: {text}",
+        "name it with --encoding",
+        "encoding",
+    ),
     (json.JSONDecodeError, "a file is damaged: {text}", "restore or delete it", "damaged"),
     (tomllib.TOMLDecodeError, "a file is damaged: {text}", "restore or delete it", "damaged"),
 )

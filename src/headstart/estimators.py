@@ -160,17 +160,10 @@ class HeadstartClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
     ) -> "HeadstartClassifier":
-        """Learn from texts and their labels; a tenth of them selects the best epoch.
+        """Learn from texts and their labels, of any type; a tenth of them selects the best epoch.
 
-        Parameters
-        ----------
-        X : list, array, series or table of one column
-            The texts.
-        y : array-like of shape (texts,)
-            Their labels, of any type.
-        sample_weight : array-like of shape (texts,), optional
-            How much each text counts in training; one of weight 0 is dropped. Only the
-            proportions matter.
+        X is a list, array, series or table of one column. A text of weight 0 is dropped; only the
+        proportions of weights matter.
         """
         texts, y = as_texts(X), np.asarray(y)
         if y.ndim != 1 or len(texts) != len(y) or not texts:
@@ -200,12 +193,7 @@ class HeadstartClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc
 
     @classmethod
     def from_run(cls, folder: str | Path) -> "HeadstartClassifier":
-        """Open a run of any kind as a fitted estimator: the best of a study, for example.
-
-        Parameters
-        ----------
-        folder : the run's folder; its task must be classification.
-        """
+        """Open a run for classification as a fitted estimator: the best of a study, for example."""
         made = cls()
         made._open(Path(folder).expanduser())
         if made.run_.task is None or made.run_.task.name != "classification":
@@ -222,8 +210,7 @@ class HeadstartClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of each text."""
-        best = self.predict_proba(X).argmax(axis=1)
-        return np.asarray(self.classes_[best])
+        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
 
     def save(self, folder: str | Path) -> None:
         """Write the run, for `headstart predict` and `headstart.load`."""

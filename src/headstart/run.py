@@ -416,15 +416,12 @@ def _open_classifier(folder: Path) -> ClassifierRun:
         task: Any = find_task(content["task"])(list(map(str, content["labels"])))
         estimator: Any = getattr(import_module(module), name)
         classifier = estimator.read(folder, arrays, content["settings"])
-        if not np.isin(classifier.classes_, np.arange(len(task.labels))).all():
-            raise ValueError("it scores classes that have no label")
-        if not TASK_FORMS["temperature"](content["temperature"]):
-            raise ValueError("its temperature is not a number in the range")
+        temperature = float(content["temperature"])
     except (LookupError, TypeError, ValueError, AttributeError, OSError) as error:
         raise HeadstartError(
             f"this classifier is damaged: {error}", where=folder, fix=COPY_AGAIN
         ) from None
-    summary, temperature = read_summary(folder, default={}), content["temperature"]
+    summary = read_summary(folder, default={})
     return ClassifierRun(folder, classifier, task=task, temperature=temperature, summary=summary)
 
 

@@ -83,11 +83,6 @@ class _Literal(Formatter):
 def styled(template: str, **values: Any) -> Text:
     """Fill a template that has Rich markup with values that are taken literally.
 
-    Parameters
-    ----------
-    template : text with markup and with fields as in `str.format`: `"[bold]{run}[/]: {rows:,}"`.
-    values : what is put into the fields; square brackets in them have no meaning.
-
     Example
     -------
     >>> styled("label [bold]{label}[/], {share:.0%}", label="[/]", share=0.5).plain
@@ -123,14 +118,7 @@ def print_json(document: dict[str, Any]) -> None:
 def print_result(
     document: dict[str, Any], show: Callable[[dict[str, Any]], None] | str, *, json: bool
 ) -> None:
-    """Print what a command found, as JSON or for people.
-
-    Parameters
-    ----------
-    document : the result.
-    show : prints the result for people; or a template as in `styled`.
-    json : whether to print the document instead.
-    """
+    """Print what a command found, as JSON or with `show`, which may be a template for `styled`."""
     if json:
         print_json(document)
     elif isinstance(show, str):
@@ -140,12 +128,9 @@ def print_result(
 
 
 def record_table(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -> Table:
-    """Make a table of records.
+    """Make a table of records; columns are the keys to show, with the format of their values.
 
-    Parameters
-    ----------
-    rows : the records; a missing value is an empty cell, a text is shown as it is.
-    columns : the keys to show, with the format of each value; numbers are aligned to the right.
+    A missing value is an empty cell, a text is shown as it is; numbers are aligned to the right.
     """
     table = Table(
         box=None, header_style="dim", pad_edge=False, show_header=any(map(str.strip, columns))
@@ -231,14 +216,8 @@ class Display:
     def stage(self, name: str, done: int = 0) -> Callable[..., None]:
         """Begin a stage; the previous one ends.
 
-        Parameters
-        ----------
-        name : what is done.
-        done : what an earlier session has done, which says nothing about the speed.
-
-        Returns
-        -------
-        A function of the amount done, of the total or `None`, and of more to show.
+        `done` is what an earlier session has done, which says nothing about the speed. Returns a
+        function of the amount done, of the total or `None`, and of more to show.
         """
         self.end_stage()
         self.name = name
@@ -259,12 +238,7 @@ class Display:
 
 
 def run_guarded(command: Callable[[], Any]) -> int:
-    """Run the command line and return its exit code; whatever goes wrong is one message.
-
-    Parameters
-    ----------
-    command : does the work; if it returns an exit code, that is the result.
-    """
+    """Run the command line and return its exit code; whatever goes wrong is one message."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError, ValueError):  # a stream of a test or a notebook
             # Characters that the terminal's encoding lacks are printed as escapes.
@@ -317,9 +291,8 @@ def _usage_error(error: BaseException) -> HeadstartError | None:
     if not hasattr(error, "format_message"):
         return None
     path = getattr(getattr(error, "ctx", None), "command_path", "headstart")
-    return HeadstartError(
-        error.format_message(), fix=f"{path} --help lists the options", code="usage"
-    )
+    fix = f"{path} --help lists the options"
+    return HeadstartError(error.format_message(), fix=fix, code="usage")
 
 
 def _close_quietly() -> None:

@@ -149,14 +149,9 @@ def make_config(
 ) -> tuple[C, bool]:
     """Make the config of a training before anything heavy is imported.
 
-    Parameters
-    ----------
-    source : the setting that names the data. If it is given, resuming a folder in which nothing
-        was started yet starts.
-
-    Returns
-    -------
-    The config, and whether there is a run to resume: its own config, with what was given.
+    Also returns whether there is a run to resume; then the config is its own, with what was given.
+    If `source`, the setting that names the data, is given, resuming a folder in which nothing was
+    started yet starts.
     """
     if given.get("base") is not None:
         given = given | {"base": pin_base(given["base"])}
@@ -193,21 +188,16 @@ def show_plan(plan: dict[str, Any]) -> None:
 
 def plan_text(plan: dict[str, Any]) -> str:
     """Describe the plan of a training in one line."""
+    what = "{task}, epochs: {epochs:,}, {train_rows:,} training rows, {validation_rows:,} "
+    what += "validation rows, labels: {labels}"
     if "corpus_tokens" in plan:
-        what = (
-            f"{plan['tokens']:,} tokens ({plan['epochs']:.2f} epochs of {plan['corpus_tokens']:,})"
-        )
-    else:
-        what = (
-            f"{plan['task']}, epochs: {plan['epochs']:,}, {plan['train_rows']:,} training rows, "
-            f"{plan['validation_rows']:,} validation rows, labels: "
-            f"{shortened(', '.join(plan['labels']))}"
-        )
-    seconds = "" if plan["seconds"] is None else f", about {duration(plan['seconds'])}"
-    return (
-        f"{plan['steps']:,} steps: {what}; {plan['parameters']:,} parameters; "
-        f"{plan['threads']} threads, {plan['precision']}{seconds}"
+        what = "{tokens:,} tokens ({epochs:.2f} epochs of {corpus_tokens:,})"
+    what = (
+        "{steps:,} steps: " + what + "; {parameters:,} parameters; {threads} threads, {precision}"
     )
+    labels = shortened(", ".join(plan.get("labels", [])))
+    seconds = "" if plan["seconds"] is None else f", about {duration(plan['seconds'])}"
+    return what.format(**plan | {"labels": labels}) + seconds
 
 
 def _metrics(row: dict[str, Any]) -> dict[str, float]:

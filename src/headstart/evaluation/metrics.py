@@ -30,7 +30,6 @@ class Interval:
     value: float
     low: float
     high: float
-    method: str = ""  # how the bounds were computed
     level: float = LEVEL
 
     @property
@@ -47,7 +46,7 @@ def wilson_interval(successes: int, total: int) -> Interval:
     Unlike the normal approximation it stays within 0 and 1 and is accurate for few rows.
     """
     bounds = binomtest(successes, total).proportion_ci(LEVEL, method="wilson")
-    return Interval(successes / total, float(bounds.low), float(bounds.high), "Wilson")
+    return Interval(successes / total, float(bounds.low), float(bounds.high))
 
 
 # Row scores: accuracy, F1, exact match and their macro averages are means of ratios of sums over
@@ -98,8 +97,7 @@ class RowScores:
         padded = np.concatenate([per_row, [0.0, 0.0, 1.0, 1.0]])
         reach = sem(padded) * t.ppf((1 + LEVEL) / 2, len(padded) - 1)
         low, high = np.clip([padded.mean() - reach, padded.mean() + reach], 0, 1)
-        method = "Student's t over rows"
-        return Interval(self.value, min(low, self.value), max(high, self.value), method)
+        return Interval(self.value, min(low, self.value), max(high, self.value))
 
 
 def ratio_scores(correct: ArrayLike, total: ArrayLike) -> RowScores:

@@ -245,10 +245,10 @@ def _interval(
 ) -> Interval:
     reach = float(stats.t.ppf((1 + level) / 2, freedom)) * error
     if reach >= (limits[1] - limits[0]) / 2:
-        return Interval(parts.mean, -math.inf, math.inf, "unknown", level)
+        return Interval(parts.mean, -math.inf, math.inf, level)
     low, high = max(limits[0], parts.centre - reach), min(limits[1], parts.centre + reach)
     low, high = min(low, parts.mean), max(high, parts.mean)
-    return Interval(parts.mean, low, high, "t over seeds and rows", level)
+    return Interval(parts.mean, low, high, level)
 
 
 def mean_covariance(scores: np.ndarray, variance: SeedVariance = OWN_SEEDS) -> np.ndarray:
@@ -350,7 +350,7 @@ def _quantiles(found: np.ndarray) -> Interval:
     """Median and interval. No interpolation: between a number and infinity lies nothing."""
     shares = [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2]
     low, middle, high = np.quantile(found, shares, method="nearest").tolist()
-    return Interval(middle, low, high, "posterior of a power law")
+    return Interval(middle, low, high)
 
 
 def fit_power_laws(
@@ -443,4 +443,4 @@ def label_savings(
         found = [labels_to_reach(budgets, curve[:-1], curve[-1]) for curve in drawn]
         shares = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
         low, high = np.quantile(found, shares, method="nearest").tolist()
-    return Interval(min(max(labels, low), high), low, high, "draws of the measured curves")
+    return Interval(min(max(labels, low), high), low, high)
