@@ -28,13 +28,11 @@ from headstart.config import DatasetSettings, FinetuneConfig, PretrainConfig, is
 from headstart.errors import HeadstartError
 from headstart.evaluation import metric_name
 
-OCCLUSION = "Each number is how much the log-odds of the label fall without this word."
 CALIBRATED = (
     "; without the run's temperature of {temperature:.2f} (fitted on validation) log-loss "
     "{log_loss_before:.3f} and calibration error {calibration_error_before:.1%}"
 )
 MOST_CLASSES = 12  # in tables for people
-TOO_LONG = "longer than this run reads (set with finetune's --length, or --long windows)"
 PERPLEXITY = (
     "perplexity [bold]{perplexity:,.1f}[/] per token, {bits_per_byte:.3f} bits per byte, "
     "over {tokens:,} tokens of {documents:,} documents"
@@ -173,7 +171,7 @@ def print_classes(found: list[dict[str, Any]], columns: list[str]) -> None:
             rows.append({"text": Text(strongest, style="dim")})
     results().print(record_table(rows, {"label": "", "probability": "", "text": ""}))
     if "explanation" in found[0]:
-        write("[dim]{about}[/]", about=OCCLUSION)
+        write("[dim]Each number is how much the log-odds of the label fall without this word.[/]")
 
 
 def print_tags(found: list[dict[str, Any]]) -> None:
@@ -184,7 +182,10 @@ def print_tags(found: list[dict[str, Any]]) -> None:
         words = [f"{word}/{tag}" for word, tag in tagged if tag is not None]
         write("{words}", words=" ".join(words))
         if unread := len(one["words"]) - len(words):
-            note(f"the last {unread:,} words were not read: the text is {TOO_LONG}")
+            note(
+                f"the last {unread:,} words were not read: the text is longer than this run reads "
+                "(set with finetune's --length, or --long windows)"
+            )
         if one["entities"]:
             results().print(record_table(one["entities"], columns), "")
 

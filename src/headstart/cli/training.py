@@ -44,7 +44,6 @@ FORMATS = {  # other metrics are shares
     "masked_tokens": ".4f",
     "next_sentence": ".4f",
 }
-SWAP_COLUMNS = {"part": "", "status": "", "parameters": ",", "why": ""}
 NOT_METRICS = ("step", "train_loss", "loss", "validation_loss", "seconds", "total_seconds")
 PRETRAINED = (
     "[bold]{out}[/]: {tokens:,} tokens at {tokens_per_second:,.0f} per second; held-out "
@@ -216,7 +215,8 @@ class TrainDisplay(Display, Callback):
         for text in plan.get("notes", ()):
             note(text)
         if plan.get("swap"):
-            messages().print(record_table(plan["swap"], SWAP_COLUMNS))
+            columns = {"part": "", "status": "", "parameters": ",", "why": ""}
+            messages().print(record_table(plan["swap"], columns))
         if truncated := plan.get("truncated"):
             note(
                 f"{truncated:,} of {plan['train_rows']:,} training texts are longer than "

@@ -18,9 +18,7 @@ from headstart.tasks.task import Task
 from headstart.training.callbacks import Callback
 from headstart.training.corpus import open_corpus
 
-USUAL_BUDGETS = (100, 400)  # and all labels
 LEAST_TEST_ROWS, FOLDS = 200, 5  # with fewer that are split off, a study is made in folds
-LEAST_OWN_BYTES = 4_096  # of training texts, to be pretrained on: some rows of 128 tokens
 
 
 class Fold(NamedTuple):
@@ -181,7 +179,7 @@ def find_budgets(config: StudyConfig, task: Task[Any], train: Any) -> list[int]:
     """Return the numbers of labelled rows, ascending; the usual ones as far as there are rows."""
     least = 2 * len(task.labels) if has_classes(task) else 2
     if not config.labels:
-        return [*(n for n in USUAL_BUDGETS if least <= n < len(train)), len(train)]
+        return [*(n for n in (100, 400) if least <= n < len(train)), len(train)]
     budgets = sorted({len(take_budget(train, budget, 0)) for budget in config.labels})
     if not has_classes(task) and budgets[0] < least:
         raise HeadstartError(
@@ -238,7 +236,7 @@ def _own_texts(config: StudyConfig, task: Task[Any], train: Any, held_out: Seque
     """Make a corpus of the training texts."""
     name = f"the training texts of {train.name}"
     corpus = Corpus(name).without(held_out).with_task_text(task.texts(train))
-    if sum(len(text.encode()) for text in corpus.task_text) < LEAST_OWN_BYTES:
+    if sum(len(text.encode()) for text in corpus.task_text) < 4_096:  # some rows of 128 tokens
         raise HeadstartError(
             f"there is no corpus, and {name} ({len(corpus.task_text):,} texts) are too short to "
             "pretrain on",

@@ -14,7 +14,6 @@ if TYPE_CHECKING:  # which imports this module
     from headstart.study.study import Study
 
 PROGRESS_FILE = "progress.jsonl"
-SECONDS_BETWEEN_LINES = 1.0  # of one stage
 JobEvent = Literal["start", "epoch", "done"]
 
 
@@ -61,7 +60,7 @@ class ProgressFile(StudyCallback):
 
         def progress(done: int, total: int | None) -> None:
             nonlocal last
-            if time.time() - last >= SECONDS_BETWEEN_LINES:
+            if time.time() - last >= 1:
                 last = time.time()
                 self.write("stage", name=name, done=done, total=total)
 

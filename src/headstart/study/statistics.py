@@ -62,13 +62,11 @@ Key = TypeVar("Key", bound=Hashable)
 POWER = 0.8
 EQUIVALENT = 0.02  # a difference that is certainly smaller is called none
 PRIOR_WEIGHT = 4.0  # degrees of freedom, for ratios that differ up to fourfold between arms
-LEAST_RATIO = 0.5  # the true ratio is at least 1
 DRAWS = 2000
 FEWEST_BUDGETS = 3
 FARTHEST = 10.0  # times the most labels tried: no number is given beyond
 FLOORS = np.concatenate([np.linspace(-2, -0.1, 16), np.linspace(0, 0.95, 16)])  # c / lowest error
 SLOPES = np.linspace(0.025, 1.0, 40)  # b: the error falls no faster than 1/n
-LEAST_ERROR = 1e-3
 RISING = 0.9  # probability that labels help, below which no number is given
 
 
@@ -176,7 +174,7 @@ class _Parts:
         between = own * self.between + prior.weight * prior.ratio * self.residual
         between /= own + prior.weight
         if self.rows > 1:
-            between = max(between, LEAST_RATIO * self.residual)
+            between = max(between, 0.5 * self.residual)  # the true ratio is at least 1
         return between / self.seeds, min(own + prior.weight, prior.total)
 
     def error(self, prior: Prior) -> tuple[float, float]:
@@ -360,7 +358,7 @@ def fit_power_laws(
 
     Budgets are ascending numbers of labels; there are at least two seeds.
     """
-    errors = np.maximum(1 - scores.mean((1, 2)), LEAST_ERROR)
+    errors = np.maximum(1 - scores.mean((1, 2)), 1e-3)
     precision = np.linalg.inv(mean_covariance(scores, variance))
     x = np.log(np.asarray(budgets, dtype=float))
     centre = x.mean()

@@ -80,7 +80,6 @@ from headstart.training.initialization import cooccurrence_vectors, local_base
 from headstart.training.pretrain import pretrain
 from headstart.training.run_files import PLAN_FILE, base_fingerprint, check_identity, write_start
 
-VERSIONS = ("headstart", "torch", "tokenizers", "scikit-learn", "numpy")
 BEST = "best"
 
 
@@ -452,8 +451,8 @@ def _about(study: Study, command: str) -> dict[str, Any]:
         corpus = f"the base {Path(config.base).name}"
     elif config.uses_own_texts:
         corpus = "its own training texts"
-    classes = max(2, len(data.task.labels))
-    notes = [*data.notes]
+    classes, notes = max(2, len(data.task.labels)), [*data.notes]
+    packages = ("headstart", "torch", "tokenizers", "scikit-learn", "numpy")
     if config.selection == "none" and config.has_networks:
         notes.append(
             "no settings were selected: each network trained for all epochs and kept the last one, "
@@ -474,7 +473,7 @@ def _about(study: Study, command: str) -> dict[str, Any]:
         "seeds": plan.seeds,
         "budgets": plan.budgets,
         "arms": config.arms,
-        "versions": {"python": machine["python"]} | {name: version(name) for name in VERSIONS},
+        "versions": {"python": machine["python"]} | {name: version(name) for name in packages},
         "machine": {
             "processor": machine["cpu"],
             "cores": machine["usable_cores"],

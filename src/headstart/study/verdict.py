@@ -20,7 +20,6 @@ from headstart.study.results import Results
 from headstart.study.statistics import is_equivalent, named_budgets
 
 MOST_SENTENCES = 3
-MOST_ALTERNATIVES = 2
 SMALLER = 2.0  # times, to be an alternative
 FILE_KINDS = {"tagging": "conll", "spans": "jsonl"}  # that predictions are read from and written to
 
@@ -268,4 +267,4 @@ def _smaller(analysis: Analysis) -> list[str]:
             names = [series_name(one, results) for one in (gap.first, taken)]
             times = f"{float(f'{ratio:.2g}'):,g} times smaller than {names[1]}"
             found.append(_capital(f"{names[0]} is {times}, and {_compared(gap)}."))
-    return found[:MOST_ALTERNATIVES]
+    return found[:2]
