@@ -89,8 +89,6 @@ def explain(error: BaseException, *, where: object = None) -> HeadstartError | N
 
     Returns `None` for a bug of ours, and for a reader that closed its pipe.
 
-    Example
-    -------
     >>> print(explain(OSError(28, "No space left on device"), where="runs/base"))
     the disk is full
       where: runs/base

@@ -155,10 +155,7 @@ class HeadstartClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc
             setattr(self, name, value)
 
     def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> "HeadstartClassifier":
         """Learn from texts and their labels, of any type; a tenth of them selects the best epoch.
 

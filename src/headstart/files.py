@@ -61,8 +61,6 @@ def write_text(path: Path, text: str) -> None:
 def escape_formula(cell: str) -> str:
     """A cell of a CSV table as a spreadsheet shows it, never as a formula that it runs.
 
-    Example
-    -------
     >>> escape_formula("=1+1"), escape_formula("-0.5"), escape_formula("fine")
     ("'=1+1", '-0.5', 'fine')
     """

@@ -31,8 +31,6 @@ def make_folds(labels: ArrayLike, count: int = FOLDS) -> list[Fold]:
     a fold would hold nothing back or leave fewer than two classes to train on: so few rows cannot
     choose anything.
 
-    Example
-    -------
     >>> [fold.held.tolist() for fold in make_folds([0, 0, 1, 1, 0, 1])]
     [[3, 4], [0, 2], [1, 5]]
     """

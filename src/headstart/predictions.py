@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from headstart.data.columns import ReadOptions
-from headstart.data.dataset import LABELS_MARK, as_text, batched
+from headstart.data.dataset import LABELS_MARK
 from headstart.data.readers import Row, Rows, open_rows
 from headstart.data.sources import check_text, find_kind, find_source, storable
 from headstart.data.words import split_words
@@ -109,11 +109,6 @@ def open_inputs(task: Task[Any], source: str | Path, options: ReadOptions) -> Ro
     elif task.name == "tagging" and kind is None and path.is_file():
         read_as = "conll"
     return open_rows(find_source(source, read_as), options, pairs=len(task.input_names) == 2)
-
-
-def input_chunks(rows: Rows) -> Iterator[list[Row]]:
-    """Group the rows of an opened file into chunks of limited size, in characters and rows."""
-    return batched(rows, lambda row: len(as_text(row.text)), most=4_000_000, count=1_024)
 
 
 def write_predictions(

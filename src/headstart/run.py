@@ -21,7 +21,7 @@ from headstart.arms import ARMS
 from headstart.checksums import load_arrays, save_arrays
 from headstart.config import hf_name
 from headstart.data.columns import ReadOptions
-from headstart.data.dataset import Splits
+from headstart.data.dataset import Splits, as_text, batched
 from headstart.data.overlap import text_key
 from headstart.data.sources import has_parts
 from headstart.data.splits import read_labelled
@@ -29,13 +29,7 @@ from headstart.data.tokenizers import Tokenizer, load_tokenizer
 from headstart.data.words import find_words
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import HIGHEST, LOWEST
-from headstart.files import (
-    IDENTITY,
-    Form,
-    read_object,
-    replacing,
-    write_text,
-)
+from headstart.files import IDENTITY, Form, read_object, replacing, write_text
 from headstart.model.checkpoint import load_model, save_model
 from headstart.model.model import Model
 from headstart.model.presets import preset_of
@@ -43,7 +37,6 @@ from headstart.predictions import (
     Predicted,
     check_inputs,
     check_output,
-    input_chunks,
     open_inputs,
     problem_of,
     write_predictions,
@@ -209,7 +202,9 @@ class Run(ABC):
         summary: dict[str, Any] = {"rows": 0, "bad_rows": 0, "bad": []}
 
         def predicted() -> Iterator[list[Predicted]]:
-            for chunk in input_chunks(rows):
+            for chunk in batched(
+                rows, lambda row: len(as_text(row.text)), most=4_000_000, count=1_024
+            ):
                 given = [row.words or row.text for row in chunk if not row.problem]
                 found = iter(self.predict(given))
                 yield [(row, None if row.problem else next(found)) for row in chunk]

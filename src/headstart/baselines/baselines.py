@@ -32,12 +32,7 @@ LINEAR_MODELS: dict[str, tuple[str, type[LinearTextClassifier]]] = {
 
 
 def baselines_for(
-    task: Task[Any],
-    train: Any,
-    validation: Any,
-    test: Any,
-    *,
-    max_characters: int = 2_000_000,
+    task: Task[Any], train: Any, validation: Any, test: Any, *, max_characters: int = 2_000_000
 ) -> list[dict[str, Any]]:
     """Compute the trivial baseline and, where the task has one, the linear one.
 
@@ -104,12 +99,7 @@ def texts_and_labels(task: Task[Any], rows: Any) -> tuple[Any, Any]:
 
 
 def save_arm(
-    run: ClassifierRun,
-    config: FinetuneConfig,
-    splits: Splits[Dataset],
-    folder: Path,
-    *,
-    arm: str,
+    run: ClassifierRun, config: FinetuneConfig, splits: Splits[Dataset], folder: Path, *, arm: str
 ) -> None:
     """Write a fitted classifier of a study as a run, with its config and the rows that it saw.
 

@@ -220,8 +220,6 @@ class TfidfClassifier(_NgramClassifier):
     Words alone and in pairs, and 3 to 5 characters (they see endings, typos and languages without
     spaces), are weighted by 1 + ln(count) and by idf.
 
-    Example
-    -------
     >>> texts = ["a fine film", "fine acting", "a dull film", "dull acting"]
     >>> TfidfClassifier().fit(texts, [1, 1, 0, 0]).predict(["so fine", "so dull"])
     array([1, 0])
@@ -266,8 +264,6 @@ class NaiveBayesClassifier(_NgramClassifier):
     Manning 2012, "Baselines and bigrams"). With more than two classes a feature has the size of its
     largest ratio.
 
-    Example
-    -------
     >>> texts = ["a fine film", "fine acting", "a dull film", "dull acting"]
     >>> NaiveBayesClassifier().fit(texts, [1, 1, 0, 0]).predict(["so fine", "so dull"])
     array([1, 0])
@@ -424,8 +420,6 @@ def _logits(features: Any, classes: NDArray[Any], coef: Floats, intercept: Float
 def word_features(words: Sequence[str], place: int) -> list[str]:
     """Return the features of one word of a sentence, as names.
 
-    Example
-    -------
     >>> word_features(["in", "Oslo"], 1)[:4]
     ['word=oslo', 'shape=LuLl', 'suffix=o', 'suffix=lo']
     """

@@ -37,8 +37,6 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but tab and line f
 def visible(text: str) -> str:
     """Return the text with its control characters as escapes.
 
-    Example
-    -------
     >>> print(visible("\\x1b[31mred"))
     \\x1b[31mred
     """
@@ -83,8 +81,6 @@ class _Literal(Formatter):
 def styled(template: str, **values: Any) -> Text:
     """Fill a template that has Rich markup with values that are taken literally.
 
-    Example
-    -------
     >>> styled("label [bold]{label}[/], {share:.0%}", label="[/]", share=0.5).plain
     'label [/], 50%'
     """
@@ -164,8 +160,6 @@ def duration(seconds: float) -> str:
 def shortened(text: str, length: int = 160) -> str:
     """Write the beginning of a text in one line, with invisible characters as escapes.
 
-    Example
-    -------
     >>> shortened("two\\nlines"), shortened("cut", 2)
     ('two lines', 'cu…')
     """
@@ -183,8 +177,6 @@ class Display:
 
     What is printed meanwhile appears above the bar. Leaving the `with` block ends the last stage.
 
-    Example
-    -------
     >>> with Display() as display:
     ...     show = display.stage("reading")
     ...     show(10, 200)

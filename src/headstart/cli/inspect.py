@@ -1,7 +1,6 @@
 """Look before training: `headstart inspect` (data), `params` (network), `doctor` (machine)."""
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated, Any
 
 from rich.table import Table
@@ -20,7 +19,7 @@ from headstart.cli.options import Debug, Json, from_config, option, with_task
 from headstart.config import SIZES, DatasetSettings, FinetuneConfig, MachineSettings
 from headstart.errors import HeadstartError
 
-PERCENTILES = {"5": "5 %", "50": "median", "95": "95 %", "max": "longest"}
+SHARES = (("5", "5 %"), ("50", "median"), ("95", "95 %"), ("max", "longest"))
 MOST_LABELS = 50  # are printed; --json has all
 OVERLAP_HELP = (
     "equal: the same except for case and spacing; similar: most sequences of three words are the "
@@ -48,12 +47,6 @@ def inspect(
             panel="Data",
         ),
     ] = None,
-    tokenizer: Annotated[
-        Path | None,
-        option(
-            help="Measure lengths in tokens of this tokenizer; by default in words.", panel="Data"
-        ),
-    ] = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -71,7 +64,6 @@ def inspect(
         )
     from headstart.data.corpus import read_corpus
     from headstart.data.inspect import inspect_data
-    from headstart.data.tokenizers import load_tokenizer
     from headstart.tasks import find_task
 
     splits: Any = None
@@ -92,10 +84,7 @@ def inspect(
         if config.drop_overlap and splits and unlabelled:
             evaluated = [part for part in (splits.validation, splits.test) if part is not None]
             unlabelled = unlabelled.without(text for part in evaluated for text in part.groups)
-        encoder = None if tokenizer is None else load_tokenizer(tokenizer)
-        found = inspect_data(
-            splits, unlabelled, tokenizer=encoder, progress=display.stage("inspecting")
-        )
+        found = inspect_data(splits, unlabelled, progress=display.stage("inspecting"))
     if json:
         print_json(asdict(found))
     else:
@@ -106,7 +95,15 @@ def print_inspection(found: Any) -> None:
     """Print the sizes, labels and overlaps that an inspection found, examples, and warnings."""
     for line in found.found:
         write("{line}", line=line)
-    sizes = {part["name"]: _sizes(part, found.unit) for part in found.parts}
+    sizes = {
+        part["name"]: {
+            "texts": part["documents"],
+            "words": part["words"],
+            **{f"words per text, {how}": part["percentiles"].get(n, 0) for n, how in SHARES},
+            "duplicates": part["duplicates"],
+        }
+        for part in found.parts
+    }
     results().print(facts_table(sizes), "")
     labelled = [part for part in found.parts if part["labels"]]
     if labelled:
@@ -122,18 +119,6 @@ def print_inspection(found: Any) -> None:
         write("{line}", line=line)
     for warning in found.warnings:
         write("[yellow]! {warning}[/]", warning=warning)
-
-
-def _sizes(part: dict[str, Any], unit: str) -> dict[str, int | str]:
-    return {
-        "texts": part["documents"],
-        unit: part["tokens"],
-        **{
-            f"{unit} per text, {how}": part["percentiles"].get(number, 0)
-            for number, how in PERCENTILES.items()
-        },
-        "duplicates": part["duplicates"],
-    }
 
 
 def label_table(parts: list[dict[str, Any]]) -> Table:
@@ -200,10 +185,7 @@ def print_counts(document: dict[str, Any]) -> None:
         whole = totals["language_modeling"] if part == "base" else total
         rows = [
             row
-            | {
-                "share": row["count"] / whole,
-                "trained": "yes" if row["trainable"] else row["note"],
-            }
+            | {"share": row["count"] / whole, "trained": "yes" if row["trainable"] else row["note"]}
             for row in document["parts"]
             if row["of"] == part
         ]
@@ -227,11 +209,7 @@ def print_counts(document: dict[str, Any]) -> None:
 
 
 @from_config(MachineSettings, only=("device", "threads"))
-def doctor(
-    given: dict[str, Any],
-    json: Json = False,
-    debug: Debug = False,
-) -> None:
+def doctor(given: dict[str, Any], json: Json = False, debug: Debug = False) -> None:
     """Look at this machine, measure it, and report what Headstart uses of it."""
     from headstart.files import cache_folder
     from headstart.machine import choose_precision, look_up, pick_device, resolve_machine

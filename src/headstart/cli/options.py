@@ -117,8 +117,6 @@ def _declare(one: Setting) -> Any:
 def help_text(one: Setting) -> str:
     """Describe a setting with its choices, bounds and default.
 
-    Example
-    -------
     >>> help_text(Setting("warmup", float, 0.1, "Share of the steps.", minimum=0, maximum=1))
     'Share of the steps. From 0 to 1. Default: 0.1.'
     """

@@ -274,9 +274,7 @@ def print_evaluation(task: Any, found: dict[str, Any]) -> None:
         if isinstance(value, float):
             plain = f"{value:.3f}" if "loss" in name else f"{value:.1%}"
             write(
-                "{name} [bold]{shown}[/]",
-                name=metric_name(name),
-                shown=intervals.get(name, plain),
+                "{name} [bold]{shown}[/]", name=metric_name(name), shown=intervals.get(name, plain)
             )
     if calibration := found.get("calibration"):
         line = "calibration error {calibration_error_after:.1%}"

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from headstart.data.columns import ReadOptions
-from headstart.data.dataset import Text, TextT, as_text, batched
+from headstart.data.dataset import Text, as_text, batched
 from headstart.data.overlap import CHECKED, HeldOutTexts, OverlapKind
 from headstart.data.readers import TEXT_BYTES, embedded_file, hub_revision, open_rows, strict
 from headstart.data.sources import Documents, Source, find_parts, find_sources, hash_content
@@ -141,9 +141,7 @@ class Corpus:
             )
 
 
-def with_progress(
-    texts: Iterable[TextT], progress: ProgressCallback | None = None
-) -> Iterator[TextT]:
+def with_progress(texts: Iterable[Any], progress: ProgressCallback | None = None) -> Iterator[Any]:
     """Yield texts; after each, report their bytes so far and, where it is known, the total."""
     done, size = 0, getattr(texts, "size", None)
     for text in texts:

@@ -16,7 +16,6 @@ import numpy as np
 from headstart.data.corpus import Corpus, with_progress
 from headstart.data.dataset import Dataset, Part, Splits, Text, as_text, batched, listed
 from headstart.data.overlap import HeldOutTexts, OverlapKind, text_key
-from headstart.data.tokenizers import Tokenizer
 from headstart.progress import ProgressCallback
 
 PERCENTILES = {"5": 5, "50": 50, "95": 95, "max": 100}
@@ -50,7 +49,6 @@ class Inspection:
     how the different `texts` of `part` are in `other`, each text once, at its closest.
     """
 
-    unit: str  # of lengths: words or tokens
     found: list[str]  # how the files were read, and what was guessed
     parts: list[dict[str, Any]] = field(default_factory=list)
     overlaps: list[dict[str, Any]] = field(default_factory=list)
@@ -61,18 +59,13 @@ def inspect_data(
     splits: Splits[Any] | None,
     corpus: Corpus | None = None,
     *,
-    tokenizer: Tokenizer | None = None,
     progress: ProgressCallback | None = None,
 ) -> Inspection:
-    """Look at a dataset, a corpus or both before training.
-
-    With a tokenizer, lengths are counted in tokens, otherwise in words. `progress` is called with
-    the bytes of each part.
-    """
+    """Look at a dataset, a corpus or both; `progress` is called with the bytes of each part."""
     parts: dict[str, Part] = {} if splits is None else splits.parts()
     notes = [] if splits is None else [*splits.notes, *splits.found]
     notes += [] if corpus is None else corpus.found
-    inspection = Inspection("tokens" if tokenizer else "words", list(dict.fromkeys(notes)))
+    inspection = Inspection(list(dict.fromkeys(notes)))
     indexes = {
         name: HeldOutTexts(part.keys, contained=name != "train")
         for name, part in parts.items()
@@ -84,10 +77,10 @@ def inspect_data(
         others = {other: indexes[other] for other in later}
         labels = part.label_counts()
         labelled = len(part) if isinstance(part, Dataset) else sum(labels.values())
-        report = _look_at(inspection, name, part.keys, others, tokenizer, progress)
+        report = _look_at(inspection, name, part.keys, others, progress)
         report |= {"labels": labels, "labelled": labelled, "dropped": part.dropped}
     if corpus is not None:
-        report = _look_at(inspection, "corpus", corpus, indexes, tokenizer, progress)
+        report = _look_at(inspection, "corpus", corpus, indexes, progress)
         dropped = {"empty": corpus.empty, "held-out": corpus.overlapping.total()}
         report["dropped"] = {reason: count for reason, count in dropped.items() if count}
     inspection.warnings = _find_warnings(inspection, parts)
@@ -103,7 +96,6 @@ def _look_at(
     name: str,
     texts: Iterable[Text],
     others: Mapping[str, HeldOutTexts],
-    tokenizer: Tokenizer | None,
     progress: ProgressCallback | None,
 ) -> dict[str, Any]:
     """Add the sizes and duplicates of one part, and the texts of others that are in it."""
@@ -111,8 +103,7 @@ def _look_at(
     # For each other part: the number of a text → how it is in a document of this one.
     kinds: dict[str, dict[int, OverlapKind]] = {other: {} for other in others}
     for batch in batched(with_progress(texts, progress)):
-        plain = [as_text(text) for text in batch]
-        lengths.extend(map(len, tokenizer.encode(plain) if tokenizer else map(str.split, plain)))
+        lengths.extend(len(as_text(text).split()) for text in batch)
         for other, index in others.items():
             for match in chain.from_iterable(index.matches(batch)):
                 kind = INVERSE.get(match.kind, match.kind)
@@ -138,7 +129,7 @@ def _look_at(
     report = {
         "name": name,
         "documents": len(lengths),
-        "tokens": sum(lengths),
+        "words": sum(lengths),
         "percentiles": dict(zip(PERCENTILES, map(int, values), strict=False)),
         "duplicates": duplicates,
         "labels": None,  # of a corpus

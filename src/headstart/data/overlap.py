@@ -78,8 +78,6 @@ class HeldOutTexts:
     Memory grows with these texts, by about 1 KB and 24 bytes per word each, whatever the number
     of documents.
 
-    Examples
-    --------
     >>> HeldOutTexts(["A fine film."]).find(["a fine  film.", "Something else."])
     ['equal', None]
     """

@@ -86,8 +86,6 @@ class Source:
 def find_kind(path: Path) -> tuple[str | None, bool]:
     """Return the kind that a file's name implies, and whether it is gzipped.
 
-    Example
-    -------
     >>> find_kind(Path("reviews.csv.gz"))
     ('csv', True)
     """
@@ -231,8 +229,6 @@ def find_parts(
 def part_of(name: Given) -> str | None:
     """Return the part that a file's name implies, if it implies one only.
 
-    Example
-    -------
     >>> part_of("data/reviews_dev.csv"), part_of("reviews.csv"), part_of("test-train.csv")
     ('validation', None, None)
     """

@@ -70,8 +70,6 @@ def read_dataset(
     `drop_overlap` drops training texts that overlap with given validation or test files;
     `progress` is called with the rows read so far; `options` are those of `ReadOptions`.
 
-    Example
-    -------
     >>> splits = read_dataset("rotten-tomatoes")
     >>> splits.train.label_names
     ('negative', 'positive')

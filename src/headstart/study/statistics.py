@@ -203,10 +203,7 @@ def mean_interval(scores: np.ndarray, variance: SeedVariance = OWN_SEEDS) -> Int
 
 
 def paired_difference(
-    first: np.ndarray,
-    second: np.ndarray,
-    variance: SeedVariance = OWN_SEEDS,
-    level: float = LEVEL,
+    first: np.ndarray, second: np.ndarray, variance: SeedVariance = OWN_SEEDS, level: float = LEVEL
 ) -> Interval:
     """Compute the mean of `first` minus that of `second`, with an interval over seeds and rows.
 
@@ -217,10 +214,7 @@ def paired_difference(
 
 
 def detectable_difference(
-    first: np.ndarray,
-    second: np.ndarray,
-    variance: SeedVariance = OWN_SEEDS,
-    level: float = LEVEL,
+    first: np.ndarray, second: np.ndarray, variance: SeedVariance = OWN_SEEDS, level: float = LEVEL
 ) -> float:
     """Compute the true difference that such a comparison finds with a power of `POWER`.
 
@@ -385,10 +379,7 @@ def fit_power_laws(
 
 
 def labels_needed(
-    budgets: Sequence[int],
-    scores: np.ndarray,
-    goal: float,
-    variance: SeedVariance = OWN_SEEDS,
+    budgets: Sequence[int], scores: np.ndarray, goal: float, variance: SeedVariance = OWN_SEEDS
 ) -> Interval | str:
     """Predict the labels that an arm needs to reach the score `goal`, between 0 and 1.
 

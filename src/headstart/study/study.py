@@ -112,11 +112,9 @@ class Study:
 
     def seconds_left(self) -> float | None:
         """Estimate the time of the unfinished jobs from finished ones of the same kind."""
-        spent = {}
-        for job, one in self.results.items():
-            spent[job] = one.facts["seconds"]
-            if self.plan.shares_rows(job):  # no other seed selects a setting again
-                spent[job] -= one.facts.get("selection_seconds", 0.0)
+        spent = {job: one.facts["seconds"] for job, one in self.results.items()}
+        for job in filter(self.plan.shares_rows, spent):  # no other seed selects a setting again
+            spent[job] -= self.results[job].facts.get("selection_seconds", 0.0)
         return seconds_left(self.jobs, spent, parallel=self.plan.jobs)
 
     def network(self, objective: str) -> Preset:
@@ -506,8 +504,6 @@ def _about(study: Study, command: str) -> dict[str, Any]:
 def dataset_name(sources: Sequence[str]) -> str:
     """Return what a study is called: a file with its folder, since many are called train.csv.
 
-    Example
-    -------
     >>> dataset_name(["rotten-tomatoes"])
     'rotten-tomatoes'
     """
