@@ -70,14 +70,8 @@ def compare(
             if dry_run:
                 display.on_plan(study)
                 if json:
-                    print_json(
-                        {
-                            **vars(study.plan),
-                            "arms": config.arms,
-                            "trainings": len(study.trainings),
-                            "warnings": study.data.notes,
-                        }
-                    )
+                    more = {"trainings": len(study.trainings), "warnings": study.data.notes}
+                    print_json({**vars(study.plan), "arms": config.arms, **more})
                 return
             finish_study(study, callback, command=command)
         except (Interrupted, KeyboardInterrupt):
@@ -146,16 +140,11 @@ def labels(
     needed = Analysis(found).labels_needed(target)
     arms: list[dict[str, Any]] = []
     for (arm, objective), one in needed.items():
-        ends = (None, None, None) if isinstance(one, str) else (one.value, one.low, one.high)
-        finite = [round(end) if end is not None and math.isfinite(end) else None for end in ends]
-        arms.append(
-            {
-                "arm": arm,
-                "objective": objective,
-                **dict(zip(("labels", "low", "high"), finite, strict=True)),
-                "reason": one if isinstance(one, str) else "",
-            }
-        )
+        reason = one if isinstance(one, str) else ""
+        ends = [math.inf] * 3 if isinstance(one, str) else [one.value, one.low, one.high]
+        labels, low, high = (round(end) if math.isfinite(end) else None for end in ends)
+        numbers = {"labels": labels, "low": low, "high": high}
+        arms.append({"arm": arm, "objective": objective, **numbers, "reason": reason})
     budgets, metric = found.about["budgets"], metric_name(found.about["metric"])
     goal = f"{100 * target:g} % {metric}"
     if json:
@@ -165,14 +154,10 @@ def labels(
         write("No estimate for {goal}: {reasons}.", goal=goal, reasons="; ".join(reasons))
     else:
         write("Labels for {goal}:", goal=goal)
-        rows = [
-            dict(
-                zip(
-                    COLUMNS, (series_name(one, found), *labels_cell(cell, budgets[-1])), strict=True
-                )
-            )
-            for one, cell in needed.items()
-        ]
+        rows = []
+        for series, one in needed.items():
+            cells = (series_name(series, found), *labels_cell(one, budgets[-1]))
+            rows.append(dict(zip(COLUMNS, cells, strict=True)))
         results().print(record_table(rows, dict.fromkeys(COLUMNS, "")))
 
 

@@ -26,24 +26,21 @@ labelled rows, which no variance between seeds shows: variances are multiplied b
 1 + 1 / (folds − 1), where the last term is test rows by training rows, as Nadeau and Bengio (2003,
 Machine Learning 52) propose.
 
-**Several questions.** Looking several times must not be several chances to err. A study asks one
-question about all budgets for each objective, and these share the 5 % (Bonferroni). The whole
-difference between the headline arm and its control is a sum of steps, and a step is claimed only
-where both exclude zero; a single budget is claimed only where the mean over every group of named
-budgets that it belongs to excludes zero, too (`closed_p_values`): closed testing (Marcus, Peritz
-and Gabriel, 1976, Biometrika 63). Unlike dividing the 5 %, this leaves the intervals as narrow as
-they are. All other pairs of arms at a budget are corrected together (`holm_p_values`).
+**Several questions.** Looking several times must not be several chances to err. The questions of a
+study, one about all budgets for each objective, share the 5 % (Bonferroni). A step from the control
+to the headline arm is claimed only where its mean over all budgets and that of the whole difference
+exclude zero; a single budget only where the mean over every group of named budgets that it belongs
+to does (`closed_p_values`): closed testing (Marcus, Peritz and Gabriel, 1976, Biometrika 63), which
+leaves the intervals as narrow as they are. All other pairs of arms at a budget are corrected
+together (`holm_p_values`).
 
 **Labels.** The error falls with the labels n as error = a · n^(−b) + c (Hestness et al., 2017).
-Three or four budgets hardly determine the floor c: nearly every c below the lowest error has a
-curve that fits. So the three numbers are not estimated but averaged over: `fit_power_laws` computes
-the posterior on a grid of b and c (a is integrated out), with the covariance that the budgets'
-errors have because they share the test rows, and draws from it. A floor below zero is allowed:
-curves that have not bent yet fall faster than any power law with a floor.
+Three or four budgets hardly determine the floor c, so `fit_power_laws` averages over all curves: it
+computes the posterior on a grid of b and c (a is integrated out), with the covariance that the
+budgets' errors have because they share the test rows, and draws from it. A floor below zero is
+allowed: curves that have not bent yet fall faster than any power law with a floor.
 
-`research/statistics.md` has the coverage of these intervals in simulated studies;
-`bench/extrapolation.py` hides the larger budgets of studies and counts how often intervals hold
-them.
+`research/statistics.md` and `bench/extrapolation.py` measure the coverage of these intervals.
 """
 
 import math
