@@ -207,7 +207,8 @@ class HeadstartClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of each text."""
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+        best = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[best])
 
     def save(self, folder: str | Path) -> None:
         """Write the run, for `headstart predict` and `headstart.load`."""

@@ -27,8 +27,7 @@ _FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.]+(e[+-]?\d+)?$)")  # a number is no
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path next to `path`; on success it takes `path`'s place in one step.
 
-    A kill at any moment leaves either the old file or the new one, never half of one. A disk that
-    is full keeps the old one, and nothing else is left behind.
+    A kill or a full disk leaves either the old file or the new one, never half of one.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     start = path.name[:40]  # a long name must leave room for the rest

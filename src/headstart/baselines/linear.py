@@ -125,7 +125,8 @@ class LinearTextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore
 
     def predict(self, texts: Sequence[Any]) -> Any:
         """Predict the most probable class of each text."""
-        return np.asarray(self.classes_[self.scores(texts).argmax(axis=1)])
+        best = self.scores(texts).argmax(axis=1)  # before `classes_`: this checks that it is fitted
+        return np.asarray(self.classes_[best])
 
     def write(self, folder: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return arrays and settings for `read`; what needs a separate file goes into `folder`."""
@@ -138,7 +139,8 @@ class LinearTextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore
     def read(cls, folder: Path, arrays: dict[str, NDArray[Any]], settings: dict[str, Any]) -> Self:
         """Read what `write` wrote; LookupError, TypeError and ValueError mean damage."""
         made = cls()
-        vars(made).update(arrays, C_=settings["C"])
+        for name, array in {**arrays, "C_": settings["C"]}.items():
+            setattr(made, name, array)
         made._read_words(folder, settings["words"])
         return made
 

@@ -1,10 +1,8 @@
 """Where output goes, how it looks, how progress is shown, and how errors end.
 
 Results go to standard output. Messages, warnings and progress go to standard error, so that
-`--json` leaves exactly one document on standard output.
-
-Strings are printed literally: a label `[neg]` is not markup. Styles come from `styled`, whose
-template may hold markup while its values may not. Control characters are printed as escapes.
+`--json` leaves exactly one document on standard output. Strings are printed literally, except for
+templates (`styled`), and control characters as escapes.
 
 Exit codes: 2 is a problem that the user can solve, 1 a bug in Headstart, 130 a stop by the user.
 """

@@ -181,14 +181,12 @@ def print_counts(document: dict[str, Any]) -> None:
         **document["config"],
     )
     totals = {"base": document["base"], **document["total"]}
+    for row in document["parts"]:
+        row["trained"] = "yes" if row["trainable"] else row["note"]
     for part, total in totals.items():
         whole = totals["language_modeling"] if part == "base" else total
-        rows = [
-            row
-            | {"share": row["count"] / whole, "trained": "yes" if row["trainable"] else row["note"]}
-            for row in document["parts"]
-            if row["of"] == part
-        ]
+        own = [row for row in document["parts"] if row["of"] == part]
+        rows = [{**row, "share": row["count"] / whole} for row in own]
         results().print(record_table(rows, COUNT_COLUMNS))
         title = "base" if part == "base" else f"base + {HEADS.get(part, part)} head"
         write("[bold]{title} [cyan]{total:,}[/][/]\n", title=title, total=total)

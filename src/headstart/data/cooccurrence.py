@@ -6,12 +6,10 @@
    2015).
 3. `truncated_svd` reduces the matrix to the wanted width; the vectors are U·S^power.
 
-Memory is bounded whatever the corpus's size. Documents are counted in chunks of about `CHUNK_PAIRS`
-pairs (a sort and the lengths of its runs); a chunk's distinct pairs are added to a sparse matrix of
-at most `MAX_PAIRS` entries. When it outgrows that, its rarest pairs are dropped: all pairs that
-occurred once, then, if need be, twice, and so on until half of the room is free. The tokens' totals
-stay exact, so the PMI of a pair that is left can only be too low, and only for pairs that are rare
-in a huge corpus. 33 MB of reviews with a vocabulary of 8,192 fill a third of the matrix.
+Memory is bounded: documents are counted in chunks, whose distinct pairs are added to a sparse
+matrix of at most `MAX_PAIRS` entries. When it outgrows that, its rarest pairs are dropped until
+half of the room is free. The tokens' totals stay exact, so the PMI of a pair that is left can only
+be too low. 33 MB of reviews with a vocabulary of 8,192 fill a third of the matrix.
 """
 
 from collections.abc import Iterable, Sequence

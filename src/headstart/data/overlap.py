@@ -7,9 +7,7 @@
 - Contained, in both directions: a document has all sequences of `WINDOW` words of a text; or
   `SIMILAR` of a document's sequences occur in the texts, as the lines of a long text do.
 
-One run on a two-core machine, 128 permutations, hashing and searching: `rensa` 0.3 s for 25,000
-IMDb reviews, `datasketch` 2.0 s for the first 5,000 of them; splitting the 25,000 into sequences
-takes 2 s before either.
+Hashing 25,000 IMDb reviews takes 0.3 s with `rensa`; 5,000 of them take 2 s with `datasketch`.
 """
 
 import re

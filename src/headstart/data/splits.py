@@ -60,12 +60,11 @@ def read_dataset(
 ) -> Splits[Any]:
     """Read labelled rows and their splits.
 
-    Sources are files, a folder with files called train, validation and test, a folder with one
-    subfolder per class, `rotten-tomatoes`, `imdb` or `hub:owner/name`. Several files are the parts
-    that their names imply (`find_parts`), else one training file. A part that is not given is
-    split off the training rows, stratified and without duplicates; only with `validation` alone
-    there is no test part, as the file was split already. Every row of a file is used, counted in
-    `dropped`, or an error. For the task multi-label, a label is a combination of labels.
+    Several files are the parts that their names imply (`find_parts`), else one training file. A
+    part that is not given is split off the training rows, stratified and without duplicates; only
+    with `validation` alone there is no test part, as the file was split already. Every row of a
+    file is used, counted in `dropped`, or an error. A label of the task multi-label is a
+    combination of labels.
 
     `drop_overlap` drops training texts that overlap with given validation or test files;
     `progress` is called with the rows read so far; `options` are those of `ReadOptions`.

@@ -39,10 +39,8 @@ class StudyData:
 
     In a study in folds each seed deals the rows into folds in its own way, and every row of a fold
     is judged by the training without it. The predictions of one seed's folds are one row of the
-    table (seeds, rows). Rows of the same fold share a training, so their errors are correlated;
-    because each seed has other folds, the variance between seeds contains this part, too
-    (`statistics.py` has what it does not contain). With the same folds for every seed, the
-    intervals would miss it.
+    table (seeds, rows). With the same folds for every seed, the intervals would miss that the
+    errors of rows which share a training are correlated.
     """
 
     task: Task[Any]  # with the labels of all training rows

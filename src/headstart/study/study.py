@@ -10,11 +10,10 @@
     best/          the best model, whatever its kind, ready for `headstart predict`
 and, at the end, what `results.py` and `report/` write. Only this module writes the folder.
 
-The best arm is found at the largest budget by the log-loss of out-of-fold predictions, on the same
+The best arm has the lowest log-loss of out-of-fold predictions at the largest budget, on the same
 rows for all arms, averaged over the seeds: it moves in smaller steps than the accuracy of a few
-rows. The lowest loss is taken, also where it is lower by chance: there is no other tie-break. The
-test part has no influence. Where an arm has no out-of-fold predictions (nothing or the validation
-part selected, or the rows are too few), all arms are compared on the validation part.
+rows. The test part has no influence. Where an arm has no out-of-fold predictions, all arms are
+compared on the validation part.
 """
 
 import json
