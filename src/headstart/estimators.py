@@ -164,9 +164,7 @@ class HeadstartClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc
         """
         texts, y = as_texts(X), np.asarray(y)
         if y.ndim != 1 or len(texts) != len(y) or not texts:
-            raise ValueError(
-                f"{len(texts)} texts and labels of shape {y.shape}: one label per text is needed"
-            )
+            raise ValueError(f"{len(texts)} texts need one label per text, not labels of {y.shape}")
         check_classification_targets(y)
         weights = self._row_weights(sample_weight, y)
         used = np.flatnonzero(weights)

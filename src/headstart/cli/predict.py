@@ -264,9 +264,7 @@ def print_evaluation(task: Any, found: dict[str, Any]) -> None:
             "to select its weights"
         )
     if truncated := found.get("truncated"):
-        notes.append(
-            f"{truncated['texts']:,} texts are longer than the run reads; the rest was cut"
-        )
+        notes.append(f"{truncated['texts']:,} texts are longer than the run reads and were cut")
     for text in notes:
         write("[yellow]note:[/] {text}", text=text)
     intervals = {name: interval(one) for name, one in found["intervals"].items()}
@@ -406,9 +404,7 @@ def perplexity(
     from headstart import language_model
     from headstart.data.corpus import read_corpus
 
-    opened = language_model.open_language_model(
-        run, causal=True, to="measure the perplexity of a text"
-    )
+    opened = language_model.open_language_model(run, causal=True, to="measure a perplexity")
     corpus = read_corpus(files, **given)
     with Display() as display:
         found = language_model.perplexity(

@@ -75,9 +75,7 @@ def compare(
                 return
             finish_study(study, callback, command=command)
         except (Interrupted, KeyboardInterrupt):
-            message(
-                "stopped; finished trainings are saved. Resume with: {command}", command=command
-            )
+            message("stopped; finished trainings are saved. Resume: {command}", command=command)
             raise typer.Exit(130) from None
         callback.stage("computing intervals and writing the report")
         written = build_report(out)

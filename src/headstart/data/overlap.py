@@ -173,10 +173,8 @@ class HeldOutTexts:
 
 def _minhash(texts: Sequence[Text]) -> list[Any]:
     """Compute the MinHash signatures of texts (of rensa, which has no types)."""
-    found: list[Any] = RMinHash.from_token_sets(
-        [_sequences(text) for text in texts], PERMUTATIONS, SEED
-    )
-    return found
+    sequences = [_sequences(text) for text in texts]
+    return list(RMinHash.from_token_sets(sequences, PERMUTATIONS, SEED))
 
 
 def _sequences(text: Text) -> list[str]:

@@ -270,10 +270,7 @@ def guess_task(
 def _check_classes(splits: Splits[Any], where: str, *, least: int) -> None:
     """Check that there are two classes of two texts each: one to train, one to validate."""
     parts = [part.label_counts() for part in splits.parts().values()]
-    counts = {
-        label: sum(part[label] for part in parts) if in_train else 0
-        for label, in_train in parts[0].items()
-    }
+    counts = {name: n and sum(part[name] for part in parts) for name, n in parts[0].items()}
     if len(counts) == 1:
         raise HeadstartError(
             f"there is one class only: {short_label(*counts)}",

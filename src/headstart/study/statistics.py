@@ -55,6 +55,7 @@ from scipy import stats
 from headstart.evaluation.metrics import LEVEL, Interval
 
 Key = TypeVar("Key", bound=Hashable)
+Array = np.ndarray
 
 POWER = 0.8
 EQUIVALENT = 0.02  # a difference that is certainly smaller is called none
@@ -89,10 +90,7 @@ OWN_SEEDS = SeedVariance()  # a table's own seeds are all that is known
 
 
 def seed_variance(
-    tables: Mapping[Key, np.ndarray],
-    pairs: Iterable[tuple[Key, Key]] | None = None,
-    *,
-    folds: int = 1,
+    tables: Mapping[Key, Array], pairs: Iterable[tuple[Key, Key]] | None = None, *, folds: int = 1
 ) -> SeedVariance:
     """Pool the variance between seeds over the tables of a study.
 
@@ -147,7 +145,7 @@ class _Parts:
     squares of 1; `centre` is the mean with them.
     """
 
-    def __init__(self, table: np.ndarray, added: int = 0, added_mean: float = 0.0) -> None:
+    def __init__(self, table: Array, added: int = 0, added_mean: float = 0.0) -> None:
         table = np.asarray(table, dtype=float)
         self.seeds, self.rows = table.shape
         by_seed, by_row = table.mean(1), table.mean(0)
@@ -186,7 +184,7 @@ class _Parts:
         return math.sqrt(prior.widening * variance), variance**2 / spread
 
 
-def mean_interval(scores: np.ndarray, variance: SeedVariance = OWN_SEEDS) -> Interval:
+def mean_interval(scores: Array, variance: SeedVariance = OWN_SEEDS) -> Interval:
     """Compute the mean score (seeds, rows) of one arm and its interval over seeds and test rows.
 
     Scores are between 0 and 1, or numbers whose mean is, and so is the interval. With one seed it
@@ -200,7 +198,7 @@ def mean_interval(scores: np.ndarray, variance: SeedVariance = OWN_SEEDS) -> Int
 
 
 def paired_difference(
-    first: np.ndarray, second: np.ndarray, variance: SeedVariance = OWN_SEEDS, level: float = LEVEL
+    first: Array, second: Array, variance: SeedVariance = OWN_SEEDS, level: float = LEVEL
 ) -> Interval:
     """Compute the mean of `first` minus that of `second`, with an interval over seeds and rows.
 
@@ -211,7 +209,7 @@ def paired_difference(
 
 
 def detectable_difference(
-    first: np.ndarray, second: np.ndarray, variance: SeedVariance = OWN_SEEDS, level: float = LEVEL
+    first: Array, second: Array, variance: SeedVariance = OWN_SEEDS, level: float = LEVEL
 ) -> float:
     """Compute the true difference that such a comparison finds with a power of `POWER`.
 
@@ -221,9 +219,7 @@ def detectable_difference(
     return float(stats.t.ppf((1 + level) / 2, freedom) + stats.t.ppf(POWER, freedom)) * error
 
 
-def _gaps(
-    first: np.ndarray, second: np.ndarray, variance: SeedVariance
-) -> tuple[_Parts, float, float]:
+def _gaps(first: Array, second: Array, variance: SeedVariance) -> tuple[_Parts, float, float]:
     """Return the parts of a difference, its standard error and its degrees of freedom."""
     parts = _Parts(np.subtract(first, second, dtype=float), 2)
     return parts, *parts.error(variance.differences)
@@ -240,7 +236,7 @@ def _interval(
     return Interval(parts.mean, low, high, level)
 
 
-def mean_covariance(scores: np.ndarray, variance: SeedVariance = OWN_SEEDS) -> np.ndarray:
+def mean_covariance(scores: Array, variance: SeedVariance = OWN_SEEDS) -> Array:
     """Compute the covariance of the means of tables that share their test rows.
 
     `scores` are (tables, seeds, rows), with at least two seeds. The part of the seeds is inflated
@@ -267,9 +263,7 @@ def named_budgets(budgets: Sequence[int]) -> list[int]:
     return sorted({budgets[0], budgets[-1]})
 
 
-def closed_p_values(
-    first: np.ndarray, second: np.ndarray, variance: SeedVariance = OWN_SEEDS
-) -> list[float]:
+def closed_p_values(first: Array, second: Array, variance: SeedVariance = OWN_SEEDS) -> list[float]:
     """Compute p-values of the named budgets, corrected by closed testing.
 
     Scores are (budgets, seeds, rows) of the named budgets and no others. A budget's p-value is the
@@ -295,7 +289,7 @@ def holm_p_values(p_values: Sequence[float]) -> list[float]:
 
 
 def claimed_steps(
-    chain: np.ndarray, variance: SeedVariance = OWN_SEEDS, level: float = LEVEL
+    chain: Array, variance: SeedVariance = OWN_SEEDS, level: float = LEVEL
 ) -> list[bool]:
     """Decide which steps from the control to the headline arm may be claimed.
 
@@ -318,9 +312,9 @@ def claimed_steps(
 class PowerLaws:
     """Draws of the three numbers of error = a · n^(−b) + c."""
 
-    a: np.ndarray  # (draws,)
-    b: np.ndarray
-    c: np.ndarray
+    a: Array  # (draws,)
+    b: Array
+    c: Array
     rising: float  # probability that more labels help at all
 
     def score(self, labels: float) -> Interval:
@@ -335,7 +329,7 @@ class PowerLaws:
         return _quantiles(found)
 
 
-def _quantiles(found: np.ndarray) -> Interval:
+def _quantiles(found: Array) -> Interval:
     """Median and interval. No interpolation: between a number and infinity lies nothing."""
     shares = [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2]
     low, middle, high = np.quantile(found, shares, method="nearest").tolist()
@@ -343,7 +337,7 @@ def _quantiles(found: np.ndarray) -> Interval:
 
 
 def fit_power_laws(
-    budgets: Sequence[int], scores: np.ndarray, variance: SeedVariance = OWN_SEEDS
+    budgets: Sequence[int], scores: Array, variance: SeedVariance = OWN_SEEDS
 ) -> PowerLaws:
     """Draw power laws from their posterior, given an arm's scores (budgets, seeds, rows).
 
@@ -376,7 +370,7 @@ def fit_power_laws(
 
 
 def labels_needed(
-    budgets: Sequence[int], scores: np.ndarray, goal: float, variance: SeedVariance = OWN_SEEDS
+    budgets: Sequence[int], scores: Array, goal: float, variance: SeedVariance = OWN_SEEDS
 ) -> Interval | str:
     """Predict the labels that an arm needs to reach the score `goal`, between 0 and 1.
 
@@ -398,7 +392,7 @@ def labels_needed(
     return found
 
 
-def labels_to_reach(budgets: Sequence[int], scores: np.ndarray, goal: float) -> float:
+def labels_to_reach(budgets: Sequence[int], scores: Array, goal: float) -> float:
     """Find the number of labels at which a measured curve first reaches `goal`.
 
     A curve stays at the highest score so far. Between two budgets it is taken to grow evenly with
@@ -410,10 +404,7 @@ def labels_to_reach(budgets: Sequence[int], scores: np.ndarray, goal: float) -> 
 
 
 def label_savings(
-    budgets: Sequence[int],
-    first: np.ndarray,
-    second: np.ndarray,
-    variance: SeedVariance = OWN_SEEDS,
+    budgets: Sequence[int], first: Array, second: Array, variance: SeedVariance = OWN_SEEDS
 ) -> Interval:
     """Find at how many labels `first` reaches what `second` reaches with the most of them.
 
