@@ -16,12 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
 
-from headstart.arms import ARMS, Arm, arm_order, find_arm, usual_arms
+from headstart.arms import ARMS, FOREIGN, Arm, arm_order, find_arm, usual_arms
 from headstart.errors import HeadstartError
 from headstart.files import CONFIG_FILE, write_text
 from headstart.files import is_run as is_run
 
-HF = "hf:"  # before the path or the Hub's name of a model in Hugging Face's form
 ORIGIN = "origin.json"  # in a copy of such a model: its name
 OBJECTIVES = ("causal", "masked", "masked+next-sentence")  # of pretraining
 KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
@@ -275,7 +274,8 @@ def check_new(folder: Path) -> None:
 def hf_name(base: Path | str) -> str | None:
     """Return what follows `hf:`, or `None` where the base is a folder."""
     name = str(base)
-    return name.removeprefix(HF) if name.startswith(HF) and not Path(base).is_dir() else None
+    is_name = name.startswith(FOREIGN) and not Path(base).is_dir()
+    return name.removeprefix(FOREIGN) if is_name else None
 
 
 def is_huggingface(base: str | None) -> bool:
@@ -290,7 +290,7 @@ def pin_base(base: str) -> str:
         return base
     from headstart.interop.huggingface import pin  # needs the Hub's packages
 
-    return f"{HF}{pin(name)}"
+    return f"{FOREIGN}{pin(name)}"
 
 
 def _parse_type(hint: Any) -> tuple[type, bool, tuple[str, ...]]:
