@@ -90,6 +90,11 @@ def write(template: str, **values: Any) -> None:
     results().print(styled(template, **values), soft_wrap=True)
 
 
+def show(*parts: RenderableType) -> None:
+    """Print tables of the result; an empty text is an empty line."""
+    results().print(*parts)
+
+
 def message(template: str, **values: Any) -> None:
     """Print a message on standard error: a template as in `styled`."""
     messages().print(styled(template, **values), soft_wrap=True)

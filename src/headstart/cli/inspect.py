@@ -5,16 +5,7 @@ from typing import Annotated, Any
 
 from rich.table import Table
 
-from headstart.cli.console import (
-    Display,
-    facts_table,
-    print_json,
-    print_result,
-    record_table,
-    results,
-    shortened,
-    write,
-)
+from headstart.cli import console
 from headstart.cli.options import Debug, Json, from_config, option, with_task
 from headstart.config import SIZES, DatasetSettings, FinetuneConfig, MachineSettings
 from headstart.errors import HeadstartError
@@ -68,7 +59,7 @@ def inspect(
 
     splits: Any = None
     unlabelled: Any = None
-    with Display() as display:
+    with console.Display() as display:
         show = display.stage("reading")
         if config.dataset:
             splits = find_task(config.task).read(
@@ -86,7 +77,7 @@ def inspect(
             unlabelled = unlabelled.without(text for part in evaluated for text in part.groups)
         found = inspect_data(splits, unlabelled, progress=display.stage("inspecting"))
     if json:
-        print_json(asdict(found))
+        console.print_json(asdict(found))
     else:
         print_inspection(found)
 
@@ -94,7 +85,7 @@ def inspect(
 def print_inspection(found: Any) -> None:
     """Print the sizes, labels and overlaps that an inspection found, examples, and warnings."""
     for line in found.found:
-        write("{line}", line=line)
+        console.write("{line}", line=line)
     sizes = {
         part["name"]: {
             "texts": part["documents"],
@@ -104,21 +95,21 @@ def print_inspection(found: Any) -> None:
         }
         for part in found.parts
     }
-    results().print(facts_table(sizes), "")
+    console.show(console.facts_table(sizes), "")
     labelled = [part for part in found.parts if part["labels"]]
     if labelled:
-        results().print(label_table(labelled), "")
+        console.show(label_table(labelled), "")
     examples = [
-        f"{one['part']} in {one['other']}: “{shortened(text)}”"
+        f"{one['part']} in {one['other']}: “{console.shortened(text)}”"
         for one in found.overlaps
         for text in one["examples"]
     ]
     if examples:
-        write("[dim]{help}[/]", help=OVERLAP_HELP)
+        console.write("[dim]{help}[/]", help=OVERLAP_HELP)
     for line in examples:
-        write("{line}", line=line)
+        console.write("{line}", line=line)
     for warning in found.warnings:
-        write("[yellow]! {warning}[/]", warning=warning)
+        console.write("[yellow]! {warning}[/]", warning=warning)
 
 
 def label_table(parts: list[dict[str, Any]]) -> Table:
@@ -128,11 +119,11 @@ def label_table(parts: list[dict[str, Any]]) -> Table:
     columns: dict[str, dict[str, int | str]] = {}
     for part in parts:
         columns[part["name"]] = {
-            shortened(name): f"{count:,} ({count / max(1, part['labelled']):.0%})"
+            console.shortened(name): f"{count:,} ({count / max(1, part['labelled']):.0%})"
             for name in frequent[:MOST_LABELS]
             for count in [part["labels"].get(name, 0)]
         }
-    return facts_table(columns, corner=f"{len(frequent):,} labels")
+    return console.facts_table(columns, corner=f"{len(frequent):,} labels")
 
 
 @from_config(FinetuneConfig, only=("preset", "objective", *SIZES))
@@ -167,14 +158,14 @@ def params(
     document = counts.document()
     if explain:
         document["common_mistakes"] = common_mistakes(counts)
-    print_result(document, print_counts, json=json)
+    console.print_result(document, print_counts, json=json)
 
 
 def print_counts(document: dict[str, Any]) -> None:
     """Print the parts, the totals and, if asked for, common mistakes."""
     from headstart.model.counts import SYMBOLS
 
-    write(
+    console.write(
         "[bold]{preset}[/]: vocabulary {vocab_size:,}, width {width}, {layers} layers, {heads} "
         "heads, feed-forward {feed_forward_width}, {positions} positions, {attention}",
         preset=document["preset"],
@@ -187,23 +178,23 @@ def print_counts(document: dict[str, Any]) -> None:
         whole = totals["language_modeling"] if part == "base" else total
         own = [row for row in document["parts"] if row["of"] == part]
         rows = [{**row, "share": row["count"] / whole} for row in own]
-        results().print(record_table(rows, COUNT_COLUMNS))
+        console.show(console.record_table(rows, COUNT_COLUMNS))
         title = "base" if part == "base" else f"base + {HEADS.get(part, part)} head"
-        write("[bold]{title} [cyan]{total:,}[/][/]\n", title=title, total=total)
+        console.write("[bold]{title} [cyan]{total:,}[/][/]\n", title=title, total=total)
     layer = document["layer"]
-    write(
+    console.write(
         "one layer: {total:,} = {sizes}",
         total=sum(layer.values()),
         sizes=" + ".join(f"{name} {count:,}" for name, count in layer.items()),
     )
     formulas = "".join(row["formula"] for row in document["parts"])
     used = " · ".join(f"{symbol} {name}" for symbol, name in SYMBOLS.items() if symbol in formulas)
-    write("[dim]{used}; shares of the base refer to language modelling[/]", used=used)
+    console.write("[dim]{used}; shares of the base refer to language modelling[/]", used=used)
     if "common_mistakes" in document:
-        write("\n[bold]Common mistakes[/]")
+        console.write("\n[bold]Common mistakes[/]")
     for one in document.get("common_mistakes", []):
         off = f"{abs(one['off_by']):,} {'too many' if one['off_by'] > 0 else 'too few'}"
-        write("  [bold]{name}[/]: {off}\n    [dim]{why}[/]", off=off, **one)
+        console.write("  [bold]{name}[/]: {off}\n    [dim]{why}[/]", off=off, **one)
 
 
 @from_config(MachineSettings, only=("device", "threads"))
@@ -223,12 +214,12 @@ def doctor(given: dict[str, Any], json: Json = False, debug: Debug = False) -> N
         },
         "cache": {"folder": str(cache_folder()), "bytes": cached},
     }
-    print_result(document, print_machine, json=json)
+    console.print_result(document, print_machine, json=json)
 
 
 def print_machine(document: dict[str, Any]) -> None:
     """Print the facts about a machine, and what is used of it."""
     for title, facts in document.items():
-        write("[bold]{title}[/]", title=title)
+        console.write("[bold]{title}[/]", title=title)
         rows = [{"": name.replace("_", " "), " ": str(fact)} for name, fact in facts.items()]
-        results().print(record_table(rows, {"": "", " ": ""}), "")
+        console.show(console.record_table(rows, {"": "", " ": ""}), "")

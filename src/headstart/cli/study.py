@@ -9,16 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from headstart.arms import arm_label
-from headstart.cli.console import (
-    duration,
-    message,
-    messages,
-    note,
-    print_json,
-    record_table,
-    results,
-    write,
-)
+from headstart.cli import console
 from headstart.cli.options import Debug, DryRun, Json, from_config, option, with_task
 from headstart.cli.training import TrainDisplay
 from headstart.config import PretrainConfig, StudyConfig, pin_base
@@ -71,11 +62,11 @@ def compare(
                 display.on_plan(study)
                 if json:
                     more = {"trainings": len(study.trainings), "warnings": study.data.notes}
-                    print_json({**vars(study.plan), "arms": config.arms, **more})
+                    console.print_json({**vars(study.plan), "arms": config.arms, **more})
                 return
             finish_study(study, callback, command=command)
         except (Interrupted, KeyboardInterrupt):
-            message("stopped; finished trainings are saved. Resume: {command}", command=command)
+            console.message("stopped; finished jobs are saved. Resume: {command}", command=command)
             raise typer.Exit(130) from None
         callback.stage("computing intervals and writing the report")
         written = build_report(out)
@@ -87,7 +78,7 @@ def _print_report(written: Any, more: dict[str, Any], *, json: bool) -> None:
     """Print the recommendation, the verdict and the report's path; `more` is for JSON only."""
     advice, verdict = written.recommendation, written.verdict
     if json:
-        print_json(
+        console.print_json(
             {
                 "take": dict(zip(("arm", "objective"), advice.series, strict=True)),
                 "recommendation": advice.sentences,
@@ -99,7 +90,7 @@ def _print_report(written: Any, more: dict[str, Any], *, json: bool) -> None:
             }
         )
     else:
-        write(
+        console.write(
             "[bold]{advice}[/]\n{verdict}\n{command}\nreport: {path}",
             advice="\n".join(advice.sentences),
             verdict="\n".join(verdict.sentences),
@@ -146,17 +137,17 @@ def labels(
     budgets, metric = found.about["budgets"], metric_name(found.about["metric"])
     goal = f"{100 * target:g} % {metric}"
     if json:
-        print_json({"target": target, "budgets": budgets, "arms": arms})
+        console.print_json({"target": target, "budgets": budgets, "arms": arms})
     elif all(one["reason"] for one in arms):
         reasons = dict.fromkeys(one["reason"] for one in arms)
-        write("No estimate for {goal}: {reasons}.", goal=goal, reasons="; ".join(reasons))
+        console.write("No estimate for {goal}: {reasons}.", goal=goal, reasons="; ".join(reasons))
     else:
-        write("Labels for {goal}:", goal=goal)
+        console.write("Labels for {goal}:", goal=goal)
         rows = []
         for series, one in needed.items():
             cells = (series_name(series, found), *labels_cell(one, budgets[-1]))
             rows.append(dict(zip(COLUMNS, cells, strict=True)))
-        results().print(record_table(rows, dict.fromkeys(COLUMNS, "")))
+        console.show(console.record_table(rows, dict.fromkeys(COLUMNS, "")))
 
 
 def report(study: Study, json: Json = False, debug: Debug = False) -> None:
@@ -167,7 +158,7 @@ def report(study: Study, json: Json = False, debug: Debug = False) -> None:
     """
     from headstart.study.report.build import build_report
 
-    with messages().status("computing intervals …"):
+    with console.messages().status("computing intervals …"):
         written = build_report(study)
     _print_report(written, {}, json=json)
 
@@ -184,13 +175,13 @@ class StudyDisplay(TrainDisplay, StudyCallback):
         self.end_stage()
         self._study = study
         for line in plan_lines(study):
-            message("{line}", line=line)
+            console.message("{line}", line=line)
         if study.data.dropped:
             from headstart.data.overlap import overlap_sentence
 
-            note(overlap_sentence(study.data.dropped))
+            console.note(overlap_sentence(study.data.dropped))
         for one in study.data.notes:
-            note(one)
+            console.note(one)
 
     def on_start(self, run: Any, step: int) -> None:
         """Print nothing: the plan of the study is printed."""
@@ -213,7 +204,7 @@ class StudyDisplay(TrainDisplay, StudyCallback):
         same = [one for one in done if _cell(one) == _cell(job)]
         if event == "done" and job in same and len(same) == len(study.plan.places):
             scores = [study.results[one].value("validation", metric) for one in same]
-            message(
+            console.message(
                 "{what}: validation {metric} {mean:.1%}, mean of {count:,} trainings",
                 what=what,
                 metric=metric_name(metric),
@@ -239,7 +230,7 @@ def plan_lines(study: Any) -> list[str]:
         f"compared by {metric_name(task.metric)}",
         f"plan: {', '.join(config.arms)} × {len(plan.seeds)} seeds{folds} × "
         f"{', '.join(f'{n:,}' for n in plan.budgets)} labels = {len(study.trainings)} trainings, "
-        f"{plan.jobs} at the same time; about {duration(plan.seconds)}",
+        f"{plan.jobs} at the same time; about {console.duration(plan.seconds)}",
     ]
     if plan.pretrain_steps:
         corpus = ", ".join(config.corpus) or "the training texts (no --corpus)"
