@@ -23,6 +23,7 @@ from headstart.files import is_run as is_run
 
 ORIGIN = "origin.json"  # in a copy of such a model: its name
 OBJECTIVES = ("causal", "masked", "masked+next-sentence")  # of pretraining
+LARGEST = 10**15  # of any number without a bound
 KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 
 Precision = Literal["fp32", "bf16"]
@@ -109,7 +110,7 @@ class Setting:
                 ("greater than", self.above, operator.gt),
                 ("at least", self.minimum, operator.ge),
                 ("less than", self.below, operator.lt),
-                ("at most", self.maximum or 10**15, operator.le),
+                ("at most", self.maximum or LARGEST, operator.le),
             ):
                 if bound is not None and not holds(value, bound):  # type: ignore[arg-type]
                     return f"it must be {words} {bound:,}"

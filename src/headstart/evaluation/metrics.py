@@ -68,7 +68,9 @@ class RowScores:
     @property
     def value(self) -> float:
         """The metric."""
-        return float(_ratio(self.correct.sum(0), self.total.sum(0)))
+        total = self.total.sum(0)
+        ratios = np.divide(self.correct.sum(0), total, out=np.zeros_like(total), where=total > 0)
+        return float(ratios.mean())
 
     def per_row(self) -> Floats:
         """Compute one number per row, (rows,), whose mean is the metric.
@@ -114,11 +116,6 @@ def mean_scores(values: ArrayLike) -> RowScores:
 def f1_scores(correct: ArrayLike, predicted: ArrayLike, true: ArrayLike) -> RowScores:
     """Make the scores of F1 from counts per row: (rows,), or (rows, classes) for a macro F1."""
     return ratio_scores(2.0 * np.asarray(correct), np.add(predicted, true, dtype=np.float64))
-
-
-def _ratio(correct: Floats, total: Floats) -> Floats:
-    ratios = np.divide(correct, total, out=np.zeros_like(total), where=total > 0)
-    return np.asarray(ratios.mean(-1))
 
 
 def classification_metrics(probabilities: ArrayLike, labels: ArrayLike) -> dict[str, float]:
