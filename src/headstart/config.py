@@ -16,12 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
 
-from headstart.arms import ARMS, CLASS_TASKS, Arm, arm_order, find_arm, usual_arms
+from headstart.arms import ARMS, FOREIGN, Arm, arm_order, find_arm, usual_arms
 from headstart.errors import HeadstartError
 from headstart.files import CONFIG_FILE, write_text
 from headstart.files import is_run as is_run
 
-HF = "hf:"  # before the path or the Hub's name of a model in Hugging Face's form
 ORIGIN = "origin.json"  # in a copy of such a model: its name
 OBJECTIVES = ("causal", "masked", "masked+next-sentence")  # of pretraining
 LARGEST = 10**15  # of any number without a bound
@@ -61,36 +60,23 @@ HUGGINGFACE_SETTINGS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting, as everything that is generated from it sees it.
-
-    Parameters
-    ----------
-    kind : the type of a value (of an item, for a list): `bool`, `int`, `float` or `str`.
-    is_list : whether it takes several values.
-    minimum, maximum : bounds, included.
-    above, below : bounds, excluded.
-    panel : the part of `--help` that lists it.
-    advanced : whether it is listed apart, at the end.
-    argument : whether it is a positional argument of the command.
-    amount : whether the command line takes `2M` for 2,000,000.
-    in_identity : whether a resumed run must have the same value.
-    """
+    """One setting, as everything that is generated from it sees it."""
 
     name: str
-    kind: type
+    kind: type  # of a value, or of an item of a list: `bool`, `int`, `float` or `str`
     default: Any
     help: str
     is_list: bool = False
-    panel: str = "Training"
+    panel: str = "Training"  # the part of `--help` that lists it
     choices: tuple[str, ...] = ()
-    minimum: float | None = None
+    minimum: float | None = None  # bounds, included
     maximum: float | None = None
-    above: float | None = None
+    above: float | None = None  # bounds, excluded
     below: float | None = None
-    advanced: bool = False
-    argument: bool = False
-    amount: bool = False
-    in_identity: bool = True
+    advanced: bool = False  # listed apart, at the end
+    argument: bool = False  # a positional argument of the command
+    amount: bool = False  # the command line takes `2M` for 2,000,000
+    in_identity: bool = True  # a resumed run must have the same value
 
     @property
     def option(self) -> str:
@@ -115,7 +101,7 @@ class Setting:
             return f"it must be {KINDS[self.kind]}"
         if self.choices and value not in self.choices:
             return f"choose {', '.join(self.choices)}"
-        if isinstance(value, str) and not _is_unicode(value):
+        if isinstance(value, str) and any(c == "\0" or "\ud800" <= c <= "\udfff" for c in value):
             return "it must be valid Unicode without NUL characters"
         if isinstance(value, float) and not math.isfinite(value):
             return "it must be a finite number"
@@ -289,7 +275,8 @@ def check_new(folder: Path) -> None:
 def hf_name(base: Path | str) -> str | None:
     """Return what follows `hf:`, or `None` where the base is a folder."""
     name = str(base)
-    return name.removeprefix(HF) if name.startswith(HF) and not Path(base).is_dir() else None
+    is_name = name.startswith(FOREIGN) and not Path(base).is_dir()
+    return name.removeprefix(FOREIGN) if is_name else None
 
 
 def is_huggingface(base: str | None) -> bool:
@@ -304,7 +291,7 @@ def pin_base(base: str) -> str:
         return base
     from headstart.interop.huggingface import pin  # needs the Hub's packages
 
-    return f"{HF}{pin(name)}"
+    return f"{FOREIGN}{pin(name)}"
 
 
 def _parse_type(hint: Any) -> tuple[type, bool, tuple[str, ...]]:
@@ -316,11 +303,6 @@ def _parse_type(hint: Any) -> tuple[type, bool, tuple[str, ...]]:
     if get_origin(hint) is Literal:
         return str, False, get_args(hint)
     return hint, False, ()
-
-
-def _is_unicode(text: str) -> bool:
-    """Whether UTF-8 has bytes for every character, and an argument of a command can hold it."""
-    return not any(one == "\0" or "\ud800" <= one <= "\udfff" for one in text)
 
 
 def _short(text: str) -> str:
@@ -806,11 +788,6 @@ class StudyConfig(DatasetSettings, NetworkSettings):
     def members(self) -> list[Arm]:
         """The arms that a stack combines."""
         return [arm for arm in self.arm_table if arm.stackable]
-
-    @property
-    def has_classes(self) -> bool:
-        """Whether each row has one class."""
-        return self.task in CLASS_TASKS
 
     @property
     def has_networks(self) -> bool:

@@ -35,5 +35,5 @@ def test_json_has_the_same_facts(headstart_json, reviews, tmp_path):
     (tmp_path / "more.txt").write_text("review number 1 says yes\nsomething new\n")
     report = headstart_json("inspect", reviews, "--corpus", tmp_path / "more.txt")
     assert [part["name"] for part in report["parts"]] == ["train", "validation", "test", "corpus"]
-    assert report["unit"] == "words"
+    assert report["parts"][3]["words"] == 7
     assert sum(overlap["counts"]["equal"] for overlap in report["overlaps"]) == 1

@@ -101,7 +101,7 @@ def test_a_missing_file_or_a_folder_without_text_is_an_error(tmp_path):
 
 
 def rows_of(path, **how):
-    return list(open_rows(find_source(path), ReadOptions(**how), all_columns=True))
+    return list(open_rows(find_source(path), ReadOptions(**how)))
 
 
 @pytest.mark.parametrize(

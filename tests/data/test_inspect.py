@@ -23,7 +23,7 @@ def overlap(inspection, part, other):
 
 def test_sizes_and_repeated_texts_are_counted():
     train = inspect_data(splits_of([(LONG, 1), (LONG.upper(), 1), (NEAR, 1)])).parts[0]
-    assert (train["documents"], train["tokens"], train["percentiles"]["max"]) == (3, 120, 40)
+    assert (train["documents"], train["words"], train["percentiles"]["max"]) == (3, 120, 40)
     assert train["duplicates"] == 1
 
 

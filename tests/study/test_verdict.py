@@ -1,6 +1,7 @@
 """The sentences say what the numbers say, and nothing where there is nothing."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -14,8 +15,16 @@ COOC_ALONE = {"scratch": (0.1, 0.2), "cooc-init": (0.5, 0.2), "pretrained": (0.5
 COOC = "co-occurrence initialisation"
 
 
+def judge(results):
+    """The verdict, and the effects that its study claims."""
+    analysis = Analysis(results)
+    steps = analysis.steps[analysis.objective] if analysis.steps else []
+    claims = tuple(step.effect for step in steps if step.significant)
+    return SimpleNamespace(**vars(verdict(analysis)), claims=claims)
+
+
 def judged(**recipe):
-    return verdict(Analysis(fake_results(Recipe(**recipe))))
+    return judge(fake_results(Recipe(**recipe)))
 
 
 def constructed(gaps, **about):
@@ -31,7 +40,7 @@ def constructed(gaps, **about):
     named = [{"row": int(row), "text": "", "gold": "b"} for row in rows]
     facts = facts_of(budgets, ("scratch", "causal"), ("pretrained", "causal"))
     about = {**ABOUT, **facts, **about}
-    return verdict(Analysis(make_results(about, [], parts, named)))
+    return judge(make_results(about, [], parts, named))
 
 
 def test_a_clear_gain_is_told_with_its_interval_and_what_it_comes_from():

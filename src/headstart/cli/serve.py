@@ -26,8 +26,7 @@ READY = (
 def serve(
     given: dict[str, Any],
     run: Annotated[
-        Path,
-        typer.Argument(help="A fine-tuned run, a study (its best arm), or an export to ONNX."),
+        Path, typer.Argument(help="A fine-tuned run, a study (its best arm), or an export to ONNX.")
     ],
     json: Json = False,
     debug: Debug = False,
@@ -107,8 +106,7 @@ def app(
         option(help="Where uploads and studies are saved; by default your data folder."),
     ] = None,
     port: Annotated[
-        int,
-        option(min=0, max=65_535, help="The port; 0 finds a free one. Default: 8765."),
+        int, option(min=0, max=65_535, help="The port; 0 finds a free one. Default: 8765.")
     ] = 8765,
     upload_mb: Annotated[
         int, option(min=1, help="The largest file, in megabytes. Default: 1000.")

@@ -171,7 +171,6 @@ def _count(numbers: Iterable[int], names: Sequence[str]) -> dict[str, int]:
 
 
 PartT = TypeVar("PartT", bound=Part)
-TextT = TypeVar("TextT", bound=Text)
 Item = TypeVar("Item")
 
 

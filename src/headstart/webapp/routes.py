@@ -92,7 +92,7 @@ def list_studies(request: Request) -> list[Document]:
 async def create(request: Request, x_file_name: FileName) -> Document:
     given = unquote(x_file_name)
     name = file_name(given)
-    if check_kind(Path(name))[0] not in (*TABLES, "conll"):
+    if check_kind(Path(name)) not in (*TABLES, "conll"):
         raise HeadstartError("a file with labels is a table", where=name, code="no-labels")
     folder: Path = request.app.state.studies.folder / secrets.token_hex(6)
     (folder / "files").mkdir(parents=True)  # a study once its record is saved

@@ -191,10 +191,8 @@ def line_chart(
 ) -> str:
     """Draw lines with their intervals, their names at the right end, and values for the pointer.
 
-    Parameters
-    ----------
-    limits : the range of the vertical axis.
-    y_words, value_words : how its ticks and the values under the pointer are written.
+    `limits` are the range of the vertical axis; `y_words` writes its ticks, and `value_words` the
+    values under the pointer.
     """
     width, height = size
     letters = max(len(line.name) for line in lines)

@@ -111,7 +111,7 @@ function inspectionParts(seen) {
     names.length ? el("h3", {}, "Labels") : null,
     names.length ? balance(labelled[0]) : null,
     el("h3", {}, "Texts"),
-    sizes(parts, seen.unit),
+    sizes(parts),
     overlapTable(seen.overlaps),
     el("details", {}, el("summary", {}, "How the files were read"), el("ul", {}, seen.found.map((line) => el("li", {}, line)))),
   ].filter(Boolean);
@@ -129,14 +129,14 @@ function balance(train) {
     names.length > shown.length ? el("p", { className: "note" }, `… and ${count(names.length - shown.length)} more.`) : null);
 }
 
-function sizes(parts, unit) {
+function sizes(parts) {
   const head = ["", ...parts.map((part) => el("span", {}, part.name, el("small", {}, PARTS[part.name] || "")))];
   const line = (name, value) => [name, ...parts.map(value)];
   return table(head, [
     line("texts", (part) => count(part.documents)),
-    line(unit, (part) => count(part.tokens)),
-    line(`${unit} per text, median`, (part) => count(part.percentiles["50"] || 0)),
-    line(`${unit} in the longest text`, (part) => count(part.percentiles.max || 0)),
+    line("words", (part) => count(part.words)),
+    line("words per text, median", (part) => count(part.percentiles["50"] || 0)),
+    line("words in the longest text", (part) => count(part.percentiles.max || 0)),
     line("repeated", (part) => count(part.duplicates)),
   ]);
 }
