@@ -99,7 +99,9 @@ def test_a_run_with_a_damaged_file_is_not_resumed(stopped, copied, name, content
     assert told.value.fix
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b"\xff"])
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b"\xff", b'{"validation": {"accuracy": "x"}}', b'{"epochs": [3]}']
+)
 def test_a_damaged_summary_is_said(trained, copied, content):
     run = copied(trained)
     (run / "summary.json").write_bytes(content)

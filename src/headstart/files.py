@@ -187,6 +187,16 @@ IDENTITY = "identity.json"  # fingerprints of what a run or study was started wi
 Form = Callable[[object], bool]  # whether a value is as it was written
 
 
+def is_numbers(value: object) -> bool:
+    """Numbers by name."""
+    return isinstance(value, dict) and all(isinstance(v, int | float) for v in value.values())
+
+
+def is_table(value: object) -> bool:
+    """Rows of numbers by name."""
+    return isinstance(value, list) and all(map(is_numbers, value))
+
+
 def read_object(
     path: Path,
     *,

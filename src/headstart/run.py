@@ -29,7 +29,15 @@ from headstart.data.tokenizers import Tokenizer, load_tokenizer
 from headstart.data.words import find_words
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import HIGHEST, LOWEST
-from headstart.files import IDENTITY, Form, read_object, replacing, write_text
+from headstart.files import (
+    IDENTITY,
+    Form,
+    is_numbers,
+    is_table,
+    read_object,
+    replacing,
+    write_text,
+)
 from headstart.model.checkpoint import load_model, save_model
 from headstart.model.model import Model
 from headstart.model.presets import preset_of
@@ -52,6 +60,7 @@ CLASSIFIER = "classifier.safetensors"
 EXPORTED = "model.onnx"
 ROWS = "rows.safetensors"
 # What the values of files must be, by name.
+SUMMARY_FORMS: dict[str, Form] = {"validation": is_numbers, "epochs": is_table}
 TASK_FORMS: dict[str, Form] = {
     "task": lambda value: isinstance(value, str),
     "labels": lambda value: isinstance(value, list) and all(isinstance(v, str) for v in value),
@@ -411,12 +420,15 @@ def _open_classifier(folder: Path) -> ClassifierRun:
         task: Any = find_task(content["task"])(list(map(str, content["labels"])))
         estimator: Any = getattr(import_module(module), name)
         classifier = estimator.read(folder, arrays, content["settings"])
-        temperature = float(content["temperature"])
+        if not np.isin(classifier.classes_, np.arange(len(task.labels))).all():
+            raise ValueError("it scores classes that have no label")
+        if not TASK_FORMS["temperature"](content["temperature"]):
+            raise ValueError("its temperature is not a number in the range")
     except (LookupError, TypeError, ValueError, AttributeError, OSError) as error:
         raise HeadstartError(
             f"this classifier is damaged: {error}", where=folder, fix=COPY_AGAIN
         ) from None
-    summary = read_summary(folder, default={})
+    summary, temperature = read_summary(folder, default={}), content["temperature"]
     return ClassifierRun(folder, classifier, task=task, temperature=temperature, summary=summary)
 
 
@@ -445,7 +457,7 @@ def write_summary(summary: dict[str, Any], folder: Path) -> None:
 def read_summary(folder: Path, **how: Any) -> dict[str, Any]:
     """Read `summary.json`; `how` are further arguments of `files.read_object`."""
     fix = "delete it; the same training with --resume writes it again"
-    return read_object(folder / SUMMARY, fix=fix, **how)
+    return read_object(folder / SUMMARY, fix=fix, forms=SUMMARY_FORMS, **how)
 
 
 def write_rows(splits: Splits[Any], folder: Path) -> None:

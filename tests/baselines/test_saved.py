@@ -79,10 +79,10 @@ def cut(path):
     path.write_bytes(path.read_bytes()[:10])
 
 
-def rewrite(path, **changes):
+def rewrite(path, arrays=None, **changes):
     """Write a classifier with other content and the right checksum."""
     saved, about = load_arrays(path, fix="")
-    save_arrays(saved, path, json.dumps({**json.loads(about), **changes}))
+    save_arrays({**saved, **(arrays or {})}, path, json.dumps({**json.loads(about), **changes}))
 
 
 @pytest.mark.parametrize(
@@ -104,11 +104,19 @@ def test_a_damaged_or_missing_file_is_one_clear_error(copied, name, damage, mess
     ("kind", "change"),
     [
         ("tfidf", {"kind": "wizard"}),
+        ("tfidf", {"labels": ["one"]}),
         ("stack", {"labels": 3}),
         ("tfidf", {"task": "nothing"}),
         ("tfidf", {"settings": {}}),
-        ("tfidf", {"temperature": "high"}),
+        ("tfidf", {"settings": {"C": [1], "words": ["a"]}}),
+        ("tfidf", {"temperature": 0}),
+        ("tfidf", {"arrays": {"coef_": np.full((1, 3), np.nan)}}),
+        ("tfidf", {"arrays": {"coef_": np.zeros((1, 3))}}),
+        ("tfidf", {"arrays": {"intercept_": np.zeros(2)}}),
+        ("tfidf", {"arrays": {"classes_": np.arange(4)}}),
         ("stack", {"settings": {"members": ["../x", "tfidf"]}}),
+        ("stack", {"arrays": {"weights": np.array([0.7, -0.4])}}),
+        ("stack", {"arrays": {"weights": np.array([0.7])}}),
     ],
 )
 def test_changed_content_is_one_clear_error(copied, kind, change):

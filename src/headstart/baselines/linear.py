@@ -139,9 +139,16 @@ class LinearTextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore
     def read(cls, folder: Path, arrays: dict[str, NDArray[Any]], settings: dict[str, Any]) -> Self:
         """Read what `write` wrote; LookupError, TypeError and ValueError mean damage."""
         made = cls()
-        for name, array in {**arrays, "C_": settings["C"]}.items():
+        for name, array in arrays.items():
+            if np.issubdtype(array.dtype, np.floating) and not np.isfinite(array).all():
+                raise ValueError(f"{name} holds NaN or infinite numbers")
             setattr(made, name, array)
+        made.C_ = settings["C"]
         made._read_words(folder, settings["words"])
+        # Arrays that do not fit each other are a ValueError.
+        found = _logits(made._features(["a"]), made.classes_, made.coef_, made.intercept_)
+        if found.shape != (1, len(made.classes_)) or len(made.intercept_) != len(made.coef_):
+            raise ValueError("the coefficients are not those of the classes")
         return made
 
     @abstractmethod
@@ -252,6 +259,8 @@ class TfidfClassifier(_NgramClassifier):
     def _weight(self, words: Any, characters: Any) -> sparse.csr_array:
         weighted = []
         for counts, idf in ((words, self.word_idf_), (characters, self.char_idf_)):
+            if counts.shape[1:] != idf.shape:
+                raise ValueError("the idf weights are not those of the n-grams")
             tfidf = TfidfTransformer(sublinear_tf=True)
             tfidf.idf_ = idf
             weighted.append(tfidf.transform(counts))
@@ -325,6 +334,8 @@ class CooccurrenceClassifier(LinearTextClassifier):
 
     def _read_words(self, folder: Path, words: Any) -> None:
         self.tokenizer = load_tokenizer(folder)
+        if len(self.vectors) != self.tokenizer.vocab_size:
+            raise ValueError("the vectors are not those of the tokenizer")
 
 
 class WordTagger(LinearTextClassifier):

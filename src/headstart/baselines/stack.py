@@ -107,7 +107,12 @@ class Stack:
         weights, names = arrays["weights"], settings["members"]
         if any(Path(name).name != name for name in names):
             raise ValueError(f"the members {names} are not in the folder")
-        return cls(weights, {name: Run.open(folder / MEMBERS / name) for name in names})
+        if weights.shape != (len(names),) or not (np.isfinite(weights) & (weights > 0)).all():
+            raise ValueError("its weights are not a positive number per member")
+        members = {name: Run.open(folder / MEMBERS / name) for name in names}
+        if len({run.labels for run in members.values()}) != 1:
+            raise ValueError("the members of a stack must have the same labels")
+        return cls(weights, members)
 
 
 def fit_out_of_fold(probabilities: Sequence[ArrayLike], labels: ArrayLike) -> tuple[Stack, Floats]:
