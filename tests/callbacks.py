@@ -18,29 +18,16 @@ class StopAt(Callback):
 
 
 class Recorder(Callback):
-    """Writes down the events, in their order, with what came with them."""
+    """Writes down the events with their steps, in their order."""
 
     def __init__(self):
         self.events = []
 
-    def names(self):
-        return [name for name, _ in self.events]
-
-    def values(self, name):
-        return [value for found, value in self.events if found == name]
-
-    def stage(self, name):
-        self.events.append(("stage", name))
-        return super().stage(name)
-
     def on_start(self, run, step):
-        self.events.append(("start", (run, step)))
+        self.events.append(("start", step))
 
     def on_step(self, state):
         self.events.append(("step", state.step))
 
     def on_evaluation(self, state):
-        self.events.append(("evaluation", dict(state.metrics)))
-
-    def on_warning(self, message):
-        self.events.append(("warning", message))
+        self.events.append(("evaluation", state.step))

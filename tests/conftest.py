@@ -5,8 +5,10 @@ import gzip
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -29,6 +31,13 @@ settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
 
 Result = subprocess.CompletedProcess[str]
+
+FLAGS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+)
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+DRIVER = shutil.which("chromedriver")
 
 
 @pytest.fixture
@@ -159,3 +168,23 @@ def sentences() -> list[str]:
 def bpe() -> Tokenizer:
     """A tokenizer that was trained on a few sentences."""
     return train_tokenizer(SENTENCES, vocab_size=500)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A real browser, which logs what it prints and asks for."""
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    if not (CHROMIUM and DRIVER):
+        pytest.skip("no Chromium here: apt-get install chromium chromium-driver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        for flag in (*FLAGS, f"--user-data-dir={folder}/profile"):
+            options.add_argument(flag)
+        options.add_experimental_option("prefs", {"download.default_directory": folder})
+        service = webdriver.ChromeService(executable_path=DRIVER)  # never look for another
+        driver = webdriver.Chrome(options=options, service=service)
+        driver.downloads = folder
+        yield driver
+        driver.quit()

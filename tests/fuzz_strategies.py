@@ -6,8 +6,6 @@ import json
 import struct
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as parquet
 from hypothesis import strategies as st
 
 NASTY = [
@@ -16,7 +14,6 @@ NASTY = [
     *("a", "word", "two words", "0", "1e999", "-1", "٣", "\ud800", "x" * 300),
 ]
 cells = st.lists(st.sampled_from(NASTY), max_size=4).map("".join)
-clean = st.text(st.characters(codec="utf-8", exclude_characters="\0\r\n"), max_size=12)
 labels = st.sampled_from(["a", "b", "c", "[neg]", "=x", "1", "1.0", "", "nan"])
 scalars = st.sampled_from(
     [None, True, 0, -1, 1, 3, 2**31, 2**63, 10**30, 0.5, -0.0, 1e308, "", "x", "\ud800", "a" * 999]
@@ -102,28 +99,12 @@ squad = st.lists(questions | values, max_size=3).map(
 )
 
 
-@st.composite
-def parquet_files(draw: st.DrawFn) -> bytes:
-    """A Parquet file with columns of any type under the usual names."""
-    kinds = [pa.string(), pa.int64(), pa.float64(), pa.list_(pa.string()), pa.null()]
-    rows = draw(st.integers(0, 4))
-    columns = {}
-    for name in draw(st.sampled_from([("text", "label"), ("text",), ("a",)])):
-        kind = draw(st.sampled_from(kinds))
-        made: dict[Any, Any] = {kinds[0]: "x", kinds[1]: 3, kinds[2]: 0.5, kinds[3]: ["x"]}
-        columns[name] = pa.array([made.get(kind)] * rows, kind)
-    sink = io.BytesIO()
-    parquet.write_table(pa.table(columns), sink)
-    return sink.getvalue()
-
-
 FILES: dict[str, st.SearchStrategy[bytes]] = {
     ".csv": tables(),
     ".tsv": tables("\t"),
     ".jsonl": json_lines,
     ".json": json_files | squad,
     ".txt": texts,
-    ".parquet": parquet_files(),
     ".conll": conll,
 }
 

@@ -14,6 +14,8 @@ LABELS = ("animal", "person")
 PEOPLE = ["Ada Lovelace", "Alan Turing", "Grace Hopper", "Emmy"]
 PLACES = ["Paris", "New York", "Oslo"]
 NAMES = ["Ada", "Alan", "Grace", "Emmy", "Kurt", "Rosa"]
+SEVERAL = ["cat", "dog", "bird"]
+THINGS = [*SEVERAL, "cook"]
 MACHINE = {"device": "cpu", "threads": 1, "precision": "fp32"}
 TINY = {"vocab_size": 300, "width": 16, "layers": 2, "heads": 2, "feed_forward_width": 32}
 
@@ -80,4 +82,28 @@ def write_squad(path, texts=150, none=0.0, seed=0):
             asked |= {"question": "who sleeps?", "answers": [], "is_impossible": True}
         paragraphs.append({"context": context, "qas": [asked]})
     path.write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
+    return path
+
+
+def write_labels(path, rows=240, seed=0):
+    """Texts with none, some or all of three labels, as JSON lines."""
+    generator = random.Random(seed)
+    lines = []
+    for number in range(rows):
+        labels = [name for name in SEVERAL if generator.random() < 0.4]
+        text = f"{number} we saw " + " and ".join(labels or ["nothing"])
+        lines.append(json.dumps({"text": text, "labels": labels}) + "\n")
+    path.write_text("".join(lines))
+    return path
+
+
+def write_pairs(path, rows=300, seed=0):
+    """Do both texts name the same thing?"""
+    generator = random.Random(seed)
+    lines = ["premise,hypothesis,label\n"]
+    for number in range(rows):
+        first, other = generator.sample(THINGS, 2)
+        second, label = (first, "y") if number % 2 else (other, "n")
+        lines.append(f"{number} a {first},the {second},{label}\n")
+    path.write_text("".join(lines))
     return path

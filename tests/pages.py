@@ -6,8 +6,11 @@ printed belongs to the block before it.
 
 import re
 import shlex
+import sys
 from dataclasses import dataclass, field
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 
 ROOT = Path(__file__).resolve().parents[1]
 REFUSED = "# an error"
@@ -56,11 +59,15 @@ def read_blocks(page: str) -> list[Block]:
     return blocks
 
 
+def load_script(path: str) -> ModuleType:
+    """A script of the repository as a module."""
+    spec = spec_from_file_location(f"script_{Path(path).stem}", ROOT / path)
+    module = module_from_spec(spec)
+    sys.modules[spec.name] = module  # its dataclasses look it up
+    spec.loader.exec_module(module)
+    return module
+
+
 def words_of(command: str) -> list[str]:
     """The command as a shell would cut it, without its comment."""
     return shlex.split(command, comments=True)
-
-
-def lines_outside_of_blocks(page: str) -> list[str]:
-    text = (ROOT / page).read_text(encoding="utf-8")
-    return re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE).splitlines()

@@ -7,10 +7,9 @@ from headstart.errors import HeadstartError
 
 
 @pytest.mark.parametrize("kind", [PretrainConfig, FinetuneConfig, StudyConfig])
-def test_every_setting_has_a_help_text_a_panel_and_a_valid_default(kind):
+def test_every_setting_has_a_help_text_and_a_valid_default(kind):
     for one in kind.settings():
-        assert one.help.endswith("."), one.name
-        assert one.panel in ("Data", "Model", "Study", "Training", "Machine", "Output")
+        assert one.help
         assert one.problem(one.default) is None
 
 
@@ -60,11 +59,6 @@ def test_the_preset_lab_brings_the_labs_settings_and_given_ones_win():
     assert (lab.pooling, lab.batch_size, lab.epochs, lab.head_init) == ("last", 8, 15, "random")
     assert (lab.learning_rate, lab.schedule, lab.weight_decay) == (1e-4, "constant", 0.0)
     assert FinetuneConfig.create(dataset=["x"], preset="lab", epochs=2).epochs == 2
-
-
-def test_models_of_others_are_trained_at_a_lower_rate():
-    usual = FinetuneConfig.create(dataset=["x"]).learning_rate
-    assert FinetuneConfig.create(dataset=["x"], base="hf:owner/name").learning_rate < usual
 
 
 def test_a_config_survives_its_file(tmp_path):

@@ -10,7 +10,7 @@ from tests.fuzz_properties import PROPERTIES
 
 pytestmark = pytest.mark.slow
 
-EXAMPLES = {"reading_any_file": 40, "predicting_any_file": 30, "using_a_damaged_cache": 6}
+EXAMPLES = {"reading_any_file": 40, "predicting_any_file": 30}
 
 
 @pytest.mark.parametrize("name", PROPERTIES)

@@ -4,9 +4,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 
 import pytest
 
@@ -40,40 +37,6 @@ def test_training_into_a_folder_in_use_is_refused(tmp_path):
         assert rejected.value.code == "locked"
         with pytest.raises(HeadstartError, match=f"in process {os.getpid()}"):
             finetune(config(), tmp_path / "run", splits=splits())
-
-
-def test_a_training_that_is_refused_changes_nothing(tmp_path):
-    file = tmp_path / "d.csv"
-    file.write_text("text,label\n")
-    settings = config(dataset=[str(tmp_path / "missing.csv")])
-    for folder, message in (
-        (file, "not a folder"),
-        (tmp_path / "run", "no file or folder"),
-    ):
-        with pytest.raises(HeadstartError, match=message):
-            finetune(settings, folder)
-    assert {path: path.read_text() for path in tmp_path.iterdir()} == {file: "text,label\n"}
-
-
-def test_those_who_take_turns_hold_the_lock_one_at_a_time(tmp_path):
-    inside, most, turns = [], [], 15
-    (tmp_path / "run").mkdir()
-
-    def take_turns():
-        taken = 0
-        while taken < turns:
-            with suppress(HeadstartError), locked(tmp_path / "run"):
-                inside.append(1)
-                most.append(len(inside))
-                time.sleep(0)
-                inside.pop()
-                taken += 1
-
-    with ThreadPoolExecutor(4) as pool:
-        for done in [pool.submit(take_turns) for _ in range(4)]:
-            done.result(60)
-    assert max(most) == 1
-    assert len(most) == 4 * turns
 
 
 def test_a_run_inside_the_folder_that_it_reads_is_refused(tmp_path):

@@ -3,7 +3,6 @@
 import json
 import re
 import shlex
-import time
 
 from huggingface_hub import ModelCard
 
@@ -21,12 +20,8 @@ def test_a_fine_tuned_run_has_one_whose_command_works_wherever_it_is_moved(
     accuracy, rows = summary["validation"]["accuracy"], summary["validation_rows"]
     interval = wilson_interval(round(accuracy * rows), rows)
     assert f"| accuracy | {accuracy:.1%} | {interval.low:.1%} to {interval.high:.1%} |" in card
-    assert "animal, person" in card
-    assert "| date | 20" in card
-    assert "torch 2." in card
     identity = json.loads((tmp_path / "run" / "identity.json").read_text())
     assert all(digits[:16] in card for digits in identity.values())
-    assert "## Limits" in card
     moved = (tmp_path / "run").rename(tmp_path / "best")
     (command,) = re.findall(r"`headstart (predict [^`]*)`", card)
     monkeypatch.chdir(moved)
@@ -50,6 +45,4 @@ def test_strings_of_the_user_are_no_markup(tmp_path):
     assert "<script>" not in card
     assert "\x1b" not in card
     assert "x \\| y" in card
-    lines = card.splitlines()
-    assert [line for line in lines if line.startswith("# ")] == [lines[0]]
-    assert f"| date | {time.strftime('%Y-', time.gmtime())}" in card
+    assert sum(line.startswith("# ") for line in card.splitlines()) == 1

@@ -1,12 +1,10 @@
 """The lab's notebook is the lab's page: written from it, and run as a student would run it."""
 
-import importlib.util
-
 import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from tests.pages import ROOT, read_blocks
+from tests.pages import ROOT, load_script, read_blocks
 
 PAGE = "docs/lab.md"
 # What the cell that trains is given here; the page's own take a minute.
@@ -16,13 +14,6 @@ SMALLER = {
     "LABELS, EPOCHS, SEEDS = 400, 5, 2": "LABELS, EPOCHS, SEEDS = 40, 2, 2",
     '"vocab_size": 2_000, "width": 64': '"vocab_size": 500, "width": 16',
 }
-
-
-def writer():
-    spec = importlib.util.spec_from_file_location("notebook", ROOT / "docs" / "notebook.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def code_of(notebook):
@@ -38,7 +29,7 @@ def notebook():
 
 def test_the_notebook_is_what_the_page_makes():
     text = (ROOT / PAGE).read_text(encoding="utf-8")
-    made = writer().notebook(text)
+    made = load_script("docs/notebook.py").notebook(text)
     assert (ROOT / "docs" / "lab.ipynb").read_text(encoding="utf-8") == made, (
         "run: python docs/notebook.py"
     )

@@ -11,8 +11,6 @@ import pytest
 
 from tests.pages import ROOT
 
-SOURCE = ROOT / "src"
-
 
 def run(*command: object, cwd: Path) -> str:
     clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}

@@ -1,13 +1,12 @@
 """What the README and the guides tell people to type is typed here, and works."""
 
-import re
 import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
-from headstart.cli.app import COMMANDS, main
+from headstart.cli.app import main
 from tests.corpora import write_corpus
 from tests.interop.foreign import make, save
 from tests.labelled import dataset, write_csv
@@ -15,7 +14,6 @@ from tests.pages import (
     REFUSED,
     ROOT,
     Block,
-    lines_outside_of_blocks,
     read_blocks,
     words_of,
 )
@@ -175,10 +173,3 @@ def test_every_command_and_then_every_python_block_of_a_page_works(page, folder,
             printed = capsys.readouterr().out
             if block.printed:
                 assert printed.splitlines() == block.printed
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_a_command_that_is_named_in_a_sentence_exists(page):
-    there = set(COMMANDS)
-    text = "\n".join(lines_outside_of_blocks(page))
-    assert set(re.findall(r"`headstart ([a-z]+)", text)) <= there

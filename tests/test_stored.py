@@ -50,16 +50,6 @@ def test_weights_that_are_no_numbers_are_refused(trained, copied, number):
     assert told.value.fix
 
 
-@pytest.mark.parametrize("size", [{"width": 16_000}, {"vocab_size": 999_999}])
-def test_a_config_of_a_far_larger_network_is_refused_before_it_is_built(trained, copied, size):
-    run = copied(trained)
-    config = json.loads((run / "config.json").read_text())
-    larger = {**config["base"], "width": 512, "feed_forward_width": 512, **size}
-    change(run / "config.json", base=larger)
-    with pytest.raises(HeadstartError, match="the weights do not fit the config"):
-        NetworkRun.open(run)
-
-
 def change(path, **values):
     path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
 

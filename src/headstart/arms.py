@@ -157,8 +157,7 @@ ARMS: dict[str, Arm] = {
         Arm(
             name="scratch",
             label="scratch",
-            description="The same network from random weights, fine-tuned on the labelled rows "
-            "alone.",
+            description="The network from random weights, trained on the labelled rows.",
             fit="network",
             start="random",
             colours=Colours("#d55e00", "#f0803c", "#b34f00", "#f0803c"),
@@ -168,8 +167,8 @@ ARMS: dict[str, Arm] = {
         Arm(
             name="cooc-init",
             label="co-occurrence init",
-            description="The same network with PPMI-SVD embeddings of the corpus and no step of "
-            "pretraining, fine-tuned as a whole.",
+            description="The network with PPMI-SVD embeddings of the corpus, not pretrained; all "
+            "weights are fine-tuned.",
             fit="network",
             start="initial",
             colours=Colours("#8a6d3b", "#c9a66b", "#735a2e", "#d3b57f"),
@@ -180,7 +179,8 @@ ARMS: dict[str, Arm] = {
         Arm(
             name="pretrained",
             label="pretrained",
-            description="A base pretrained on the corpus, its head swapped, fine-tuned as a whole.",
+            description="The network after pretraining, with a new head; all weights are "
+            "fine-tuned.",
             fit="network",
             start="base",
             colours=Colours("#0072b2", "#3d9fdc", "#0067a1", "#5cb3e8"),
@@ -192,8 +192,7 @@ ARMS: dict[str, Arm] = {
         Arm(
             name="frozen",
             label="frozen",
-            description="A base pretrained on the corpus that does not change; only its head "
-            "learns.",
+            description="The network after pretraining, frozen; only its head is trained.",
             fit="network",
             start="base",
             settings={"freeze": True},
@@ -224,12 +223,12 @@ def find_arm(name: str) -> Arm:
     if name in ARMS:
         return ARMS[name]
     if not name.startswith(FOREIGN):
-        raise HeadstartError(f"unknown arm {name!r}; there are {', '.join(ARMS)} and hf:NAME")
+        raise HeadstartError(f"unknown arm {name!r}; the arms are {', '.join(ARMS)} and hf:NAME")
     short = Path(name.removeprefix(FOREIGN).partition("@")[0]).name
     return Arm(
         name=name,
         label=f"hf:{short}",
-        description=f"{short}, pretrained by others, its head swapped, fine-tuned as a whole.",
+        description=f"{short}, with a new head; all weights are fine-tuned.",
         fit="network",
         start="base",
         colours=Colours("#8c6d1f", "#d9b44a", "#7a5f1a", "#e0c06a"),

@@ -16,12 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
 
-from headstart.arms import ARMS, CLASS_TASKS, Arm, arm_order, find_arm, usual_arms
+from headstart.arms import ARMS, FOREIGN, Arm, arm_order, find_arm, usual_arms
 from headstart.errors import HeadstartError
 from headstart.files import CONFIG_FILE, write_text
 from headstart.files import is_run as is_run
 
-HF = "hf:"  # before the path or the Hub's name of a model in Hugging Face's form
 ORIGIN = "origin.json"  # in a copy of such a model: its name
 # Of pretraining.
 OBJECTIVES = (
@@ -65,36 +64,23 @@ HUGGINGFACE_SETTINGS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting, as everything that is generated from it sees it.
-
-    Parameters
-    ----------
-    kind : the type of a value (of an item, for a list): `bool`, `int`, `float` or `str`.
-    is_list : whether it takes several values.
-    minimum, maximum : bounds, included.
-    above, below : bounds, excluded.
-    panel : the part of `--help` that lists it.
-    advanced : whether it is listed apart, at the end.
-    argument : whether it is a positional argument of the command.
-    amount : whether the command line takes `2M` for 2,000,000.
-    in_identity : whether a resumed run must have the same value.
-    """
+    """One setting, as everything that is generated from it sees it."""
 
     name: str
-    kind: type
+    kind: type  # of a value, or of an item of a list: `bool`, `int`, `float` or `str`
     default: Any
     help: str
     is_list: bool = False
-    panel: str = "Training"
+    panel: str = "Training"  # the part of `--help` that lists it
     choices: tuple[str, ...] = ()
-    minimum: float | None = None
+    minimum: float | None = None  # bounds, included
     maximum: float | None = None
-    above: float | None = None
+    above: float | None = None  # bounds, excluded
     below: float | None = None
-    advanced: bool = False
-    argument: bool = False
-    amount: bool = False
-    in_identity: bool = True
+    advanced: bool = False  # listed apart, at the end
+    argument: bool = False  # a positional argument of the command
+    amount: bool = False  # the command line takes `2M` for 2,000,000
+    in_identity: bool = True  # a resumed run must have the same value
 
     @property
     def option(self) -> str:
@@ -119,7 +105,7 @@ class Setting:
             return f"it must be {KINDS[self.kind]}"
         if self.choices and value not in self.choices:
             return f"choose {', '.join(self.choices)}"
-        if isinstance(value, str) and not _is_unicode(value):
+        if isinstance(value, str) and any(c == "\0" or "\ud800" <= c <= "\udfff" for c in value):
             return "it must be valid Unicode without NUL characters"
         if isinstance(value, float) and not math.isfinite(value):
             return "it must be a finite number"
@@ -293,7 +279,8 @@ def check_new(folder: Path) -> None:
 def hf_name(base: Path | str) -> str | None:
     """Return what follows `hf:`, or `None` where the base is a folder."""
     name = str(base)
-    return name.removeprefix(HF) if name.startswith(HF) and not Path(base).is_dir() else None
+    is_name = name.startswith(FOREIGN) and not Path(base).is_dir()
+    return name.removeprefix(FOREIGN) if is_name else None
 
 
 def is_huggingface(base: str | None) -> bool:
@@ -308,7 +295,7 @@ def pin_base(base: str) -> str:
         return base
     from headstart.interop.huggingface import pin  # needs the Hub's packages
 
-    return f"{HF}{pin(name)}"
+    return f"{FOREIGN}{pin(name)}"
 
 
 def _parse_type(hint: Any) -> tuple[type, bool, tuple[str, ...]]:
@@ -320,11 +307,6 @@ def _parse_type(hint: Any) -> tuple[type, bool, tuple[str, ...]]:
     if get_origin(hint) is Literal:
         return str, False, get_args(hint)
     return hint, False, ()
-
-
-def _is_unicode(text: str) -> bool:
-    """Whether UTF-8 has bytes for every character, and an argument of a command can hold it."""
-    return not any(one == "\0" or "\ud800" <= one <= "\udfff" for one in text)
 
 
 def _short(text: str) -> str:
@@ -345,7 +327,7 @@ class DatasetSettings(Config):
     )
     task: str = setting(
         "classification",
-        "What is predicted from a text. If it is not given, commands guess it from the files.",
+        "What to predict from a text; by default guessed from the files.",
         panel="Data",
         choices=("classification", "multi-label", "pairs", "tagging", "spans"),
     )
@@ -388,7 +370,7 @@ class NetworkSettings(Config):
     """The base, or the network where no base decides about it."""
 
     base: str | None = setting(
-        None, "Start from this pretrained run, or hf:NAME; by default from new weights.",
+        None, "Start from this pretrained run or from hf:NAME; by default from a new network.",
         panel="Model",
     )  # fmt: skip
     preset: Literal["small", "lab", "bert", "gpt2"] = setting(
@@ -490,7 +472,8 @@ class PretrainConfig(NetworkSettings, MachineSettings):
         panel="Data",
     )
     test: list[str] = setting(
-        [], "Labelled or plain text files: documents that overlap with their texts are dropped.",
+        [], "Labelled or plain text files; documents of the corpus that overlap with their texts "
+        "are dropped.",
         panel="Data",
     )  # fmt: skip
     held_out: float | None = setting(
@@ -523,7 +506,8 @@ class PretrainConfig(NetworkSettings, MachineSettings):
         0.3, "Share of the tokens that a masked objective hides.", above=0, below=1, advanced=True
     )
     softmax: Literal["auto", "full", "sampled"] = setting(
-        "auto", "The output layer of a step: all tokens, or a sample of a large vocabulary.",
+        "auto", "Tokens that the output layer scores in training: all, or a sample of a large "
+        "vocabulary.",
         advanced=True,
     )  # fmt: skip
     learning_rate: float = setting(2e-3, "The highest learning rate.", above=0, maximum=10)
@@ -566,10 +550,14 @@ class FinetuneConfig(DatasetSettings, NetworkSettings, MachineSettings):
         panel="Data",
     )  # fmt: skip
     fresh: bool = setting(
-        False, "Use the base's network, but start it from scratch.", panel="Model", advanced=True
+        False,
+        "Use the base's sizes and tokenizer, but start from random weights.",
+        panel="Model",
+        advanced=True,
     )
     objective: Literal["causal", "masked"] | None = setting(
-        None, "Without a base: the attention of the network; by default the preset's.",
+        None, "Without a base: the attention of the network, causal, or bidirectional as in a "
+        "masked base; by default the preset's.",
         panel="Model", advanced=True,
     )  # fmt: skip
     pooling: Pooling | None = setting(
@@ -577,8 +565,8 @@ class FinetuneConfig(DatasetSettings, NetworkSettings, MachineSettings):
         panel="Model", advanced=True,
     )  # fmt: skip
     head: Literal["auto", "stock"] = setting(
-        "auto", "stock: the head that transformers has for this network, so that the export is "
-        "exact.", panel="Model", advanced=True,
+        "auto", "auto: the head of the preset; stock: the head that transformers has for this "
+        "network, so that the export is exact.", panel="Model", advanced=True,
     )  # fmt: skip
     head_init: Literal["probe", "random"] = setting(
         "probe", "How the new head starts: as a linear probe of the frozen base, or random.",
@@ -601,7 +589,8 @@ class FinetuneConfig(DatasetSettings, NetworkSettings, MachineSettings):
         minimum=1, maximum=131_072,
     )  # fmt: skip
     long: Literal["windows", "truncate"] | None = setting(
-        None, "Longer texts: read in windows that are pooled as one (default), or truncated."
+        None,
+        "How to read longer texts: in windows whose states are pooled (default), or truncated.",
     )
     class_weight: Literal["balanced"] | None = setting(
         None, "balanced: rare classes count as much as common ones."
@@ -614,12 +603,12 @@ class FinetuneConfig(DatasetSettings, NetworkSettings, MachineSettings):
         below=1,
     )
     average: float = setting(
-        0.0, "Average the weights of this share of the epochs, counted from the last.",
+        0.0, "Average the weights of the last epochs: this share of all epochs.",
         advanced=True, minimum=0, maximum=1,
     )  # fmt: skip
     selection_metric: Literal["metric", "loss", "last"] = setting(
-        "metric", "Which epoch is saved: the one with the best metric or with the lowest loss on "
-        "validation rows, or the last.", advanced=True,
+        "metric", "Which epoch to save: the best by the metric or the loss on validation rows, or "
+        "the last.", advanced=True,
     )  # fmt: skip
 
     def problems(self) -> list[str]:
@@ -705,7 +694,7 @@ class StudyConfig(DatasetSettings, NetworkSettings):
     )  # fmt: skip
     epochs: int | None = setting(
         None,
-        "Train for exactly this many epochs; by default each network selects.",
+        "Train for exactly this many epochs; by default selected for each network.",
         minimum=1,
         maximum=100_000,
     )
@@ -805,11 +794,6 @@ class StudyConfig(DatasetSettings, NetworkSettings):
         return [arm for arm in self.arm_table if arm.stackable]
 
     @property
-    def has_classes(self) -> bool:
-        """Whether each row has one class."""
-        return self.task in CLASS_TASKS
-
-    @property
     def has_networks(self) -> bool:
         """Whether an arm is a network."""
         return any(arm.is_network for arm in self.arm_table)
@@ -823,7 +807,7 @@ class StudyConfig(DatasetSettings, NetworkSettings):
     def uses_own_texts(self) -> bool:
         """Whether the training texts are the corpus: none was given, and an arm needs one.
 
-        A base that exists already replaces the corpus, except where vectors are counted in it.
+        With a base, only arms that need co-occurrence vectors need a corpus.
         """
         needed = {"vectors"} if self.base else {"vectors", "base"}
         return not self.corpus and any(arm.needs & needed for arm in self.arm_table)

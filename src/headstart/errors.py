@@ -12,27 +12,18 @@ import tomllib
 
 
 class HeadstartError(Exception):
-    """A problem that the user can solve.
+    """A problem that the user can solve: its cause, its place, what the user can do, and its code.
 
-    The command line prints it without a traceback and ends with exit code 2.
-
-    Parameters
-    ----------
-    what : the cause, in a sentence.
-    where : the place: a file, a row, an option.
-    fix : what the user can do.
-    code : what kind of problem it is. Programs decide by it, never by the wording of `what`;
-        with `--json` it is part of the error's document.
+    The command line prints it without a traceback and ends with exit code 2. Programs decide by
+    the code, never by the wording.
     """
 
     def __init__(
         self, what: str, *, where: object = None, fix: str | None = None, code: str = "invalid"
     ) -> None:
         super().__init__(what)  # pickling adds the attributes
-        self.what = what
+        self.what, self.fix, self.code = what, fix, code
         self.where = None if where is None else str(where)
-        self.fix = fix
-        self.code = code
 
     def __str__(self) -> str:
         lines = [self.what]
@@ -51,17 +42,9 @@ class HeadstartError(Exception):
 CAUSES = {
     errno.ENOSPC: ("the disk is full", "make room, or choose a place on another disk", "disk"),
     errno.EDQUOT: ("the disk is full for this user", "make room, or choose another disk", "disk"),
-    errno.EFBIG: (
-        "a file may not become that large here",
-        "raise the limit: ulimit -f unlimited",
-        "disk",
-    ),
-    errno.EACCES: (
-        "no permission",
-        "change the permissions, or choose another place",
-        "permission",
-    ),
-    errno.EPERM: ("no permission", "change the permissions, or choose another place", "permission"),
+    errno.EFBIG: ("a file is too large for the limit here", "ulimit -f unlimited", "disk"),
+    errno.EACCES: ("no permission", "change the permissions, or use another place", "permission"),
+    errno.EPERM: ("no permission", "change the permissions, or use another place", "permission"),
     errno.EROFS: ("this disk can only be read", "choose a place on another disk", "permission"),
     errno.ENAMETOOLONG: ("the name is too long for this disk", "choose a shorter name", "path"),
     errno.ENOENT: ("there is no such file or folder", "check the spelling", "not-found"),
@@ -72,11 +55,7 @@ CAUSES = {
     errno.EMFILE: ("too many files are open", "raise the limit: ulimit -n 4096", "open-files"),
     errno.ENFILE: ("too many files are open", "close other programs", "open-files"),
     errno.EIO: ("the disk could not be read or written", "check the disk", "disk"),
-    errno.ENOMEM: (
-        "there is not enough memory",
-        "close other programs, or use smaller sizes",
-        "memory",
-    ),
+    errno.ENOMEM: ("there is not enough memory", "close programs or use smaller sizes", "memory"),
 }
 # Codes of what is wrong with a place on the disk, which another place would solve.
 FILE_CODES = {"disk", "permission", "path", "not-found"}
@@ -84,22 +63,18 @@ FILE_CODES = {"disk", "permission", "path", "not-found"}
 KINDS = (
     (
         RecursionError,
-        "the data is nested too deeply to be read",
-        "look for thousands of opening brackets",
+        "the data is nested too deeply: {text}",
+        "look for many opening brackets",
         "damaged",
     ),
     (
         UnicodeError,
         "a text does not fit its encoding: {text}",
-        "name the encoding with --encoding, or use UTF-8",
+        "name it with --encoding",
         "encoding",
     ),
-    (
-        (json.JSONDecodeError, tomllib.TOMLDecodeError),
-        "a file is damaged: {text}",
-        "restore or delete it",
-        "damaged",
-    ),
+    (json.JSONDecodeError, "a file is damaged: {text}", "restore or delete it", "damaged"),
+    (tomllib.TOMLDecodeError, "a file is damaged: {text}", "restore or delete it", "damaged"),
 )
 MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "bad_alloc")
 # Packages whose own exceptions are about the file that they were given.
@@ -110,19 +85,10 @@ LIBRARIES = {
 
 
 def explain(error: BaseException, *, where: object = None) -> HeadstartError | None:
-    """Say in plain words what an error from outside means.
+    """Say in plain words what an error from outside means; `where`, if it does not say so itself.
 
-    Parameters
-    ----------
-    error : what was raised.
-    where : the place, in case the error does not name one itself.
+    Returns `None` for a bug of ours, and for a reader that closed its pipe.
 
-    Returns
-    -------
-    The error for the user; `None` for a bug of ours, and for a reader that closed its pipe.
-
-    Example
-    -------
     >>> print(explain(OSError(28, "No space left on device"), where="runs/base"))
     the disk is full
       where: runs/base
@@ -142,11 +108,8 @@ def explain(error: BaseException, *, where: object = None) -> HeadstartError | N
     if isinstance(error, MemoryError) or allocating:
         return _known(errno.ENOMEM, where)
     if isinstance(error, RuntimeError) and "home directory" in text:
-        return HeadstartError(
-            "there is no home folder of that name",
-            where=where,
-            fix="write the whole path, without ~",
-        )
+        what = "there is no home folder of that name"
+        return HeadstartError(what, where=where, fix="write the whole path, without ~")
     packages = {kind.__module__.partition(".")[0] for kind in type(error).__mro__}
     # Our code raises no plain Exception; libraries in Rust do, and they panic.
     rust = type(error) is Exception or type(error).__name__ == "PanicException"

@@ -155,28 +155,16 @@ class HeadstartClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc
             setattr(self, name, value)
 
     def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> "HeadstartClassifier":
-        """Learn from texts and their labels; a tenth of them selects the best epoch.
+        """Learn from texts and their labels, of any type; a tenth of them selects the best epoch.
 
-        Parameters
-        ----------
-        X : list, array, series or table of one column
-            The texts.
-        y : array-like of shape (texts,)
-            Their labels, of any type.
-        sample_weight : array-like of shape (texts,), optional
-            How much each text counts in training; one of weight 0 is dropped. Only the
-            proportions matter.
+        X is a list, array, series or table of one column. A text of weight 0 is dropped; only the
+        proportions of weights matter.
         """
         texts, y = as_texts(X), np.asarray(y)
         if y.ndim != 1 or len(texts) != len(y) or not texts:
-            raise ValueError(
-                f"{len(texts)} texts and labels of shape {y.shape}: one label per text is needed"
-            )
+            raise ValueError(f"{len(texts)} texts need one label per text, not labels of {y.shape}")
         check_classification_targets(y)
         weights = self._row_weights(sample_weight, y)
         used = np.flatnonzero(weights)
@@ -200,12 +188,7 @@ class HeadstartClassifier(ClassifierMixin, _TextEstimator):  # type: ignore[misc
 
     @classmethod
     def from_run(cls, folder: str | Path) -> "HeadstartClassifier":
-        """Open a run of any kind as a fitted estimator: the best of a study, for example.
-
-        Parameters
-        ----------
-        folder : the run's folder; its task must be classification.
-        """
+        """Open a run for classification as a fitted estimator: the best of a study, for example."""
         made = cls()
         made._open(Path(folder).expanduser())
         if made.run_.task is None or made.run_.task.name != "classification":
@@ -285,7 +268,7 @@ class HeadstartEmbedder(
 ):
     """Vectors of texts: the pooled hidden states of a base, or of a fine-tuned run.
 
-    Long texts are read in windows and pooled whole.
+    Long texts are read in windows; the states of all windows are pooled.
 
     Parameters
     ----------

@@ -27,8 +27,7 @@ _FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.]+(e[+-]?\d+)?$)")  # a number is no
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path next to `path`; on success it takes `path`'s place in one step.
 
-    A kill at any moment leaves either the old file or the new one, never half of one. A disk that
-    is full keeps the old one, and nothing else is left behind.
+    A kill or a full disk leaves either the old file or the new one, never half of one.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     start = path.name[:40]  # a long name must leave room for the rest
@@ -61,8 +60,6 @@ def write_text(path: Path, text: str) -> None:
 def escape_formula(cell: str) -> str:
     """A cell of a CSV table as a spreadsheet shows it, never as a formula that it runs.
 
-    Example
-    -------
     >>> escape_formula("=1+1"), escape_formula("-0.5"), escape_formula("fine")
     ("'=1+1", '-0.5', 'fine')
     """
@@ -117,12 +114,8 @@ def locked(folder: Path, what: str = "run") -> Iterator[None]:
     """Hold the folder's lock, so that no second process writes into it.
 
     A second process gets a `HeadstartError` with the code "locked". In a run's folder, files that
-    a killed process left half-written are removed.
-
-    Parameters
-    ----------
-    folder : made where it does not exist, and removed again where nothing was written into it.
-    what : the word for it in messages.
+    a killed process left half-written are removed. The folder is made where it does not exist, and
+    removed again where nothing was written into it.
     """
     from filelock import FileLock, Timeout
 
@@ -214,13 +207,8 @@ def read_object(
 ) -> dict[str, Any]:
     """Read a JSON object that Headstart wrote; a missing or damaged one is an error.
 
-    Parameters
-    ----------
-    path : the file.
-    fix : what the user can do where it is damaged.
-    needs : names that must be there.
-    forms : what values must be, by name, where they are there.
-    default : what is returned where there is no such file; by default that is an error.
+    `needs` are names that must be there, `forms` what values must be, by name, where they are
+    there. With a `default`, a missing file is no error.
     """
     if default is not None and not path.is_file():
         return default

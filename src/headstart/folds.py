@@ -25,24 +25,12 @@ class Fold:
 
 
 def make_folds(labels: ArrayLike, count: int = FOLDS) -> list[Fold]:
-    """Stratified folds of a budget's rows; one fold where there are many rows.
+    """Make `count` stratified folds of rows by their class numbers; one where there are many rows.
 
-    Parameters
-    ----------
-    labels : array of shape (rows,)
-        Class numbers.
-    count : int
-        How many folds, where the rows are few.
+    Every row is held back by one of them, except for the only row of a class. There are none where
+    a fold would hold nothing back or leave fewer than two classes to train on: so few rows cannot
+    choose anything.
 
-    Returns
-    -------
-    list of Fold
-        Every row is held back by one of them, except for the only row of a class. None at all where
-        a fold would hold nothing back or leave fewer than two classes to train on: so few rows
-        cannot choose anything.
-
-    Example
-    -------
     >>> [fold.held.tolist() for fold in make_folds([0, 0, 1, 1, 0, 1])]
     [[3, 4], [0, 2], [1, 5]]
     """

@@ -115,9 +115,6 @@ def fill(run: NetworkRun, text: str, *, candidates: int = 5) -> list[list[tuple[
     return filled
 
 
-TOKENS_AT_ONCE = 4_096
-
-
 @torch.no_grad()
 def perplexity(
     run: NetworkRun,
@@ -126,15 +123,9 @@ def perplexity(
     length: int = 512,
     progress: ProgressCallback | None = None,
 ) -> dict[str, Any]:
-    """Compute the mean loss over all tokens and ends of text; long texts are read in windows.
-
-    Returns
-    -------
-    dict
-        `documents`, `tokens` and `bytes`; `loss` (nats per token), `perplexity`, `bits_per_byte`.
-    """
+    """Compute the mean loss, in nats, over all tokens and ends of text, in windows of `length`."""
     total, tokens, size, count = 0.0, 0, 0, 0
-    rows = max(1, TOKENS_AT_ONCE // (length + 1))
+    rows = max(1, 4_096 // (length + 1))  # at once
     for texts in batched(documents, count=256):
         windows: list[list[int]] = []
         for document in run.tokenizer.encode(texts):

@@ -86,12 +86,7 @@ _TRIAL = "import torch; a = torch.ones(512, 512, dtype=torch.bfloat16); a @ a"
 
 
 def choose_precision(device: torch.device) -> dict[str, Any]:
-    """Time the same product in both precisions, in turn, and take bf16 where it pays.
-
-    Returns
-    -------
-    The `precision`, and `why`.
-    """
+    """Time the same product in both precisions, in turn, and take bf16 where it pays; say why."""
     if device.type == "cpu":
         make_bf16_safe()
     # A block's product: 512 tokens, width 256, feed-forward twice as wide.

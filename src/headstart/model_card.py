@@ -21,19 +21,11 @@ PACKAGES = ("torch", "tokenizers", "scikit-learn", "numpy")
 
 @dataclass(frozen=True)
 class CardScore:
-    """A metric of the model.
-
-    Parameters
-    ----------
-    name : such as "accuracy".
-    value : a share, or text for any other quantity.
-    measured_on : which rows, and how many.
-    low, high : the bounds of its interval, where it has one.
-    """
+    """A metric of the model, with the bounds of its interval, where it has one."""
 
     name: str
-    value: float | str
-    measured_on: str
+    value: float | str  # a share, or text for any other quantity
+    measured_on: str  # which rows, and how many
     low: float | None = None
     high: float | None = None
 
@@ -52,18 +44,10 @@ def write_card(
 ) -> None:
     """Write `README.md`. Titles and cells may hold any text: their markup is escaped.
 
-    Parameters
-    ----------
-    folder : where the model is.
-    title : what the model is.
-    facts : training data and settings, by name.
-    scores : its metrics.
-    use : Markdown about how it is used.
-    limits : what it cannot do and what its numbers do not say, in Markdown, one sentence each.
-    fingerprints : hashes of the data and of the other things it is made of, by name; their first
-        digits are shown, the whole ones are in identity.json.
-    tables : further tables by their headings; the first row is the header.
-    data : what the Hugging Face Hub reads, by name: https://huggingface.co/docs/hub/model-cards
+    `use` and `limits`, what the model cannot do and its numbers do not say, are Markdown. Of the
+    `fingerprints` of what it is made of, the first digits are shown. `tables` are by heading;
+    their first row is the header. The Hugging Face Hub reads `data`
+    (https://huggingface.co/docs/hub/model-cards).
     """
     versions = [f"Python {python_version()}", f"headstart {installed_version()}"]
     versions += [f"{package} {version(package)}" for package in PACKAGES]

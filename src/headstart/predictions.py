@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from headstart.data.columns import ReadOptions
-from headstart.data.dataset import LABELS_MARK, as_text, batched
+from headstart.data.dataset import LABELS_MARK
 from headstart.data.readers import Row, Rows, open_rows
 from headstart.data.sources import check_text, find_kind, find_source, storable
 from headstart.data.words import split_words
@@ -22,8 +22,6 @@ from headstart.errors import HeadstartError
 from headstart.files import check_file, escape_formula
 from headstart.tasks.task import Prediction, Task
 
-CHUNK_ROWS = 1_024
-CHUNK_CHARACTERS = 4_000_000
 NO_TAG = "_"  # of a word that was not read, as in CoNLL
 
 
@@ -33,11 +31,7 @@ Predicted = tuple[Row, Prediction | None]
 def check_inputs(task: Task[Any], inputs: Sequence[Any]) -> None:
     """Reject inputs that are not text, empty, or not as many texts as the task needs.
 
-    Parameters
-    ----------
-    task : Task
-    inputs : sequence
-        Texts; tuples of two texts for pairs and spans; also lists of words for tagging.
+    Inputs are texts; tuples of two texts for pairs and spans; also lists of words for tagging.
     """
     if isinstance(inputs, str):
         raise HeadstartError("a list of texts is expected, not one text", fix="give [text]")
@@ -114,30 +108,15 @@ def open_inputs(task: Task[Any], source: str | Path, options: ReadOptions) -> Ro
         options = replace(options, text_column=question, second_column=context)
     elif task.name == "tagging" and kind is None and path.is_file():
         read_as = "conll"
-    return open_rows(
-        find_source(source, read_as), options, pairs=len(task.input_names) == 2, all_columns=True
-    )
-
-
-def input_chunks(rows: Rows) -> Iterator[list[Row]]:
-    """Group the rows of an opened file into chunks of limited size."""
-
-    return batched(
-        rows, lambda row: len(as_text(row.text)), most=CHUNK_CHARACTERS, count=CHUNK_ROWS
-    )
+    return open_rows(find_source(source, read_as), options, pairs=len(task.input_names) == 2)
 
 
 def write_predictions(
     path: Path, suffix: str, task: Task[Any], chunks: Iterator[list[Predicted]]
 ) -> None:
-    """Write rows with their predictions, in order, as chunks of them arrive.
+    """Write rows with their predictions, in order, as chunks of them arrive; there is at least one.
 
-    Parameters
-    ----------
-    path : the file to write.
-    suffix : the format: .jsonl, .csv or .conll.
-    task : Task
-    chunks : lists of (row, prediction), at least one; a row with a problem has no prediction.
+    The format is that of the suffix: .jsonl, .csv or .conll.
     """
     with path.open("w", encoding="utf-8", newline="") as file:
         if suffix == ".conll":
@@ -150,8 +129,7 @@ def write_predictions(
         lines = csv.writer(file)
         lines.writerow(map(escape_formula, names))
         for record in records:
-            cells = [_scalar(record.get(name)) for name in names]
-            lines.writerow(escape_formula(x) if isinstance(x, str) else x for x in cells)
+            lines.writerow(_cell(record.get(name)) for name in names)
 
 
 def _conll_block(predicted: Predicted) -> str:
@@ -217,8 +195,10 @@ def _fields(task: Task[Any], suffix: str, prediction: Prediction | None) -> dict
     return {name: label, **{f"p({one})": p for one, p in found["probabilities"].items()}}
 
 
-def _scalar(value: Any) -> Any:
-    return value if value is None or isinstance(value, str | int | float) else _json(value)
+def _cell(value: Any) -> Any:
+    if isinstance(value, int | float | None):
+        return value
+    return escape_formula(value if isinstance(value, str) else _json(value))
 
 
 def _json(value: Any) -> str:

@@ -21,7 +21,7 @@ from headstart.arms import ARMS
 from headstart.checksums import load_arrays, save_arrays
 from headstart.config import hf_name
 from headstart.data.columns import ReadOptions
-from headstart.data.dataset import Splits
+from headstart.data.dataset import Splits, as_text, batched
 from headstart.data.overlap import text_key
 from headstart.data.sources import has_parts
 from headstart.data.splits import read_labelled
@@ -45,7 +45,6 @@ from headstart.predictions import (
     Predicted,
     check_inputs,
     check_output,
-    input_chunks,
     open_inputs,
     problem_of,
     write_predictions,
@@ -61,6 +60,7 @@ CLASSIFIER = "classifier.safetensors"
 EXPORTED = "model.onnx"
 ROWS = "rows.safetensors"
 # What the values of files must be, by name.
+SUMMARY_FORMS: dict[str, Form] = {"validation": is_numbers, "epochs": is_table}
 TASK_FORMS: dict[str, Form] = {
     "task": lambda value: isinstance(value, str),
     "labels": lambda value: isinstance(value, list) and all(isinstance(v, str) for v in value),
@@ -68,13 +68,7 @@ TASK_FORMS: dict[str, Form] = {
     "long": lambda value: value in ("truncate", "windows"),
     "temperature": lambda value: isinstance(value, int | float) and LOWEST <= value <= HIGHEST,
 }
-SUMMARY_FORMS: dict[str, Form] = {
-    "validation": is_numbers,
-    "epochs": is_table,
-}
 COPY_AGAIN = "copy the run again, with all of its files"
-BAD_ROWS_SHOWN = 20
-MAX_EFFECTS = 200  # each is one more prediction
 UNSEEN = -1e4  # the score of a class that training had no row of: its probability is 0
 
 # The kinds of classifiers without a network, by the `kind` that they are saved with.
@@ -102,28 +96,14 @@ class Effect:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Run(ABC):
-    """What every command opens and every training returns.
+    """What every command opens and every training returns."""
 
-    Attributes
-    ----------
-    folder : Path, or None for a run that was trained in memory
-    task : Task, or None for a pretrained base
-    temperature : float
-        Scores are divided by it before they become probabilities.
-    summary : dict
-        The content of `summary.json`; empty where there is none.
-    splits : Splits or None
-        The rows that `finetune` has read; `None` for a run that was opened.
-    kind : str
-        `network`, `onnx`, or the kind of a classifier.
-    """
-
-    folder: Any = field(kw_only=False)
-    task: Task[Any] | None = None
-    temperature: float = 1.0
-    summary: dict[str, Any] = field(default_factory=dict)
-    splits: Any = None
-    kind: ClassVar[str]
+    folder: Any = field(kw_only=False)  # `None` for a run that was trained in memory
+    task: Task[Any] | None = None  # a pretrained base has none
+    temperature: float = 1.0  # scores are divided by it before they become probabilities
+    summary: dict[str, Any] = field(default_factory=dict)  # the content of `summary.json`
+    splits: Any = None  # the rows that `finetune` has read; `None` for a run that was opened
+    kind: ClassVar[str]  # `network`, `onnx`, or the kind of a classifier
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
@@ -184,19 +164,11 @@ class Run(ABC):
     def predict(
         self, texts: Sequence[Input], progress: ProgressCallback | None = None
     ) -> list[Prediction]:
-        """Predict texts.
+        """Predict texts; for the tasks pairs and spans, tuples of two texts. None may be empty.
 
-        Parameters
-        ----------
-        texts : sequence
-            Texts; for the tasks pairs and spans, tuples of two texts. None may be empty.
-
-        Returns
-        -------
-        list of dict
-            `label`, `probability` and `probabilities`; `labels` and `probabilities`; `words`,
-            `tags`, `probabilities` and `entities`; or `answer`, `probability`, `start` and `end`,
-            by the task.
+        By the task, a prediction has `label`, `probability` and `probabilities`; `labels` and
+        `probabilities`; `words`, `tags`, `probabilities` and `entities`; or `answer`,
+        `probability`, `start` and `end`.
         """
         task = self.require_task()
         check_inputs(task, texts)
@@ -229,17 +201,9 @@ class Run(ABC):
         options: ReadOptions | None = None,
         progress: ProgressCallback | None = None,
     ) -> dict[str, Any]:
-        """Write a prediction for every row of a file, in its order.
+        """Write a prediction for every row of a file, in its order; return how many were bad.
 
-        Parameters
-        ----------
-        source : the file to read; `options` say how.
-        output : the file to write; its suffix is the format. It is replaced in one step.
-
-        Returns
-        -------
-        dict
-            `rows`, `bad_rows`, the first of them in `bad`, and `output`.
+        The suffix of the output is its format. It is replaced in one step.
         """
         task, output = self.require_task(), output.expanduser()
         check_output(task, source, output)
@@ -247,7 +211,9 @@ class Run(ABC):
         summary: dict[str, Any] = {"rows": 0, "bad_rows": 0, "bad": []}
 
         def predicted() -> Iterator[list[Predicted]]:
-            for chunk in input_chunks(rows):
+            for chunk in batched(
+                rows, lambda row: len(as_text(row.text)), most=4_000_000, count=1_024
+            ):
                 given = [row.words or row.text for row in chunk if not row.problem]
                 found = iter(self.predict(given))
                 yield [(row, None if row.problem else next(found)) for row in chunk]
@@ -255,7 +221,7 @@ class Run(ABC):
                 summary["rows"] += len(chunk)
                 summary["bad_rows"] += len(bad)
                 summary["bad"] += [{"row": row.number, "error": problem_of(row)} for row in bad]
-                del summary["bad"][BAD_ROWS_SHOWN:]
+                del summary["bad"][20:]
                 if progress is not None:
                     progress(summary["rows"], None)
             if not summary["rows"]:
@@ -268,11 +234,8 @@ class Run(ABC):
     def evaluate(self, rows: Any, progress: ProgressCallback | None = None) -> dict[str, Any]:
         """Evaluate on labelled rows, without those that trained the run or selected its weights.
 
-        Returns
-        -------
-        dict
-            `rows`, `seen_rows` (dropped; `None` where the run does not know), the task's report
-            (metrics as floats, `intervals`, `classes`, `notes` …).
+        Returns `rows`, `seen_rows` (how many were dropped; `None` where the run does not know) and
+        the task's report: metrics as floats, `intervals`, `classes`, `notes` …
         """
         task = self.require_task()
         rows, seen = drop_seen(task, rows, self.folder)
@@ -280,21 +243,16 @@ class Run(ABC):
         return {"rows": len(rows), "seen_rows": seen, **report}
 
     def explain(self, text: Input, label: str | None = None) -> list[Effect]:
-        """Compute the effect of every word on the log-odds of a label.
+        """Compute the effect of every word on the log-odds of a label, by default the predicted.
 
         Each word is removed and the text predicted again ("occlusion"), which unlike gradients uses
         only real texts and works with every model. In long texts several adjacent words are removed
-        at once.
-
-        Parameters
-        ----------
-        text : a text, or a tuple of two texts.
-        label : the label to explain; by default the most probable one.
+        at once, for at most 200 predictions.
         """
         check_inputs(self.require_task(), [text])
         texts = (text,) if isinstance(text, str) else tuple(text)
         words = [find_words(one) for one in texts]
-        size = -(-sum(map(len, words)) // MAX_EFFECTS) or 1
+        size = -(-sum(map(len, words)) // 200) or 1
         places, inputs = list[tuple[int, int, int]](), [text]
         for part, whole in enumerate(texts):
             for first in range(0, len(words[part]), size):
@@ -517,12 +475,9 @@ def _hashes(rows: Any) -> NDArray[np.uint64]:
 def seen_rows(
     rows: Any, folder: Path, roles: Sequence[str] = ("train", "validation")
 ) -> NDArray[np.int64] | None:
-    """Find the numbers of the rows that had a role in the training of the run in `folder`.
+    """Find the numbers, from 0, of the rows that had a role in the training of a run.
 
-    Returns
-    -------
-    array or None
-        Row numbers from 0; `None` for a run that has no hashes of its rows.
+    Returns `None` for a run that has no hashes of its rows.
     """
     path = folder / ROWS
     if not path.is_file():
@@ -541,10 +496,7 @@ def seen_rows(
 def drop_seen(task: Task[Any], rows: Any, folder: Path | None) -> tuple[Any, int | None]:
     """Drop the rows that trained the run in `folder` or selected its weights.
 
-    Returns
-    -------
-    rows, int
-        The others, and how many were dropped; `None` as in `seen_rows`.
+    Also returns how many were dropped; `None` as in `seen_rows`.
     """
     seen = None if folder is None else seen_rows(rows, folder)
     if seen is None or folder is None:
@@ -570,20 +522,10 @@ def evaluation_rows(
     label_column: str | None = None,
     progress: ProgressCallback | None = None,
 ) -> tuple[Any, str]:
-    """Read the rows to evaluate a run on.
+    """Read the rows to evaluate a run on, by default those of its dataset; and describe them.
 
-    Parameters
-    ----------
-    config : the settings of the run's training.
-    task : the run's task.
-    dataset : a dataset; by default the run's. Of one with parts (a built-in one, one of the Hub, a
-        folder of files called train and test) the test part is read, of any other all rows.
-    text_column, label_column : override the config's.
-
-    Returns
-    -------
-    rows, str
-        The rows, and a description of them.
+    Of a dataset with parts (a built-in one, one of the Hub, a folder of files called train and
+    test) the test part is read, of any other all rows. The columns override the config's.
     """
     sources = config.dataset if dataset is None else [dataset]
     own, name = sources == config.dataset, ", ".join(sources)

@@ -2,10 +2,7 @@
 
 import json
 
-import numpy as np
-
 from headstart.baselines.baselines import baselines_for
-from headstart.baselines.linear import WordTagger
 from headstart.tasks import find_task
 from tests.labelled import splits, write_conll, write_squad
 
@@ -65,11 +62,3 @@ def test_of_many_rows_a_sample_is_fitted_and_the_number_is_reported():
     characters = sum(map(len, parts.train.texts))
     _, found = beside("classification", parts, max_characters=characters // 2)
     assert found["TF-IDF"]["about"] == "fitted to 40 of 80 rows"
-
-
-def test_a_tagger_scores_the_tags_that_training_words_have(tmp_path):
-    tagger = WordTagger().fit([["a", "b"]] * 4, [[0, 2]] * 4, folds=[])
-    assert tagger.classes_.tolist() == [0, 2]
-    assert [one.tolist() for one in tagger.predict([["a"], ["b", "a"]])] == [[0], [2, 0]]
-    again = WordTagger.read(tmp_path, *tagger.write(tmp_path))
-    assert np.array_equal(again.scores([["b", "a"]])[0], tagger.scores([["b", "a"]])[0])

@@ -12,7 +12,6 @@ from headstart.baselines.linear import (
     NaiveBayesClassifier,
     TfidfClassifier,
     count_ratios,
-    mean_and_maximum,
 )
 from headstart.errors import HeadstartError
 from headstart.folds import make_folds
@@ -103,13 +102,6 @@ def test_ratios_are_those_of_wang_and_manning():
     p, q = 1 + counts[labels == 1].sum(0), 1 + counts[labels == 0].sum(0)
     wanted = np.log((p / np.abs(p).sum()) / (q / np.abs(q).sum()))
     assert np.allclose(count_ratios(counts, labels), np.abs(wanted))
-
-
-def test_mean_and_maximum_of_vectors():
-    vectors = np.array([[0, 0], [1, 4], [3, 2]], dtype=np.float32)
-    texts = [np.array([1, 2]), np.array([0, 2]), np.array([0]), []]
-    expected = [[2, 3, 3, 4], [3, 2, 3, 2], [0, 0, 0, 0], [0, 0, 0, 0]]
-    assert mean_and_maximum(texts, vectors).tolist() == expected
 
 
 def test_vectors_of_any_scale_are_read_alike():

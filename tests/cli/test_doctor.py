@@ -12,6 +12,5 @@ def test_the_machine_the_choices_and_the_cache_are_shown(
     assert document["choices"]["precision"]["precision"] in ("fp32", "bf16")
     assert document["cache"]["folder"] == str(tmp_path)
     assert document["cache"]["bytes"] >= 5
-    assert "precision" in headstart("doctor", "--device", "cpu").stdout
     result = headstart("doctor", "--device", "abacus")
     assert (result.returncode, "fix:" in result.stderr) == (2, True)

@@ -11,22 +11,9 @@ def test_tags_are_shown_with_the_entities(tagger, headstart, headstart_json):
     result = headstart("predict", tagger, "7 Grace Hopper saw Oslo", "11 saw")
     assert result.returncode == 0, result.stderr
     assert "7/O Grace/B-PER Hopper/I-PER saw/O Oslo/B-LOC" in result.stdout
-    entity = next(line for line in result.stdout.splitlines() if line.startswith("Grace Hopper"))
-    assert entity.split()[2] == "PER"
-    assert entity.split()[-2:] == ["2", "14"]
     (found,) = headstart_json("predict", tagger, "7 Grace Hopper saw")["predictions"]
     assert found["tags"] == ["O", "B-PER", "I-PER", "O"]
     assert found["entities"][0]["text"] == "Grace Hopper"
-
-
-def test_a_conll_file_is_tagged_and_bad_sentences_are_reported(tagger, headstart, tmp_path):
-    source, output = tmp_path / "in.conll", tmp_path / "out.conll"
-    source.write_bytes(b"Ada\nsaw\n\ncaf\xe9\n\nOslo\n")
-    result = headstart("predict", tagger, "--input", source, "--output", output)
-    assert result.returncode == 0, result.stderr
-    assert "1 rows could not be predicted" in result.stderr
-    assert "row 2: byte 0xE9" in result.stderr
-    assert output.read_text().count("\n\n") == 3
 
 
 def test_answers_are_shown_where_they_stand(answerer, headstart, tmp_path):
@@ -38,15 +25,6 @@ def test_answers_are_shown_where_they_stand(answerer, headstart, tmp_path):
     source, out = answerer.parent / "train.json", tmp_path / "answers.jsonl"
     assert headstart("predict", answerer, "--input", source, "--output", out).returncode == 0
     assert [json.loads(line)["id"] for line in out.open()] == [f"q{n}" for n in range(250)]
-
-
-def test_evaluate_counts_in_the_units_of_the_task(tagger, answerer, headstart, tmp_path):
-    (tmp_path / "other.conll").write_text("Ada B-PER\nsaw O\n\nOslo B-LOC\n")
-    shown = headstart("evaluate", tagger, tmp_path / "other.conll").stdout
-    assert "2 sentences" in " ".join(shown.split())
-    shown = headstart("evaluate", answerer, answerer.parent / "train.json").stdout
-    assert "questions" in shown
-    assert "exact match" in shown
 
 
 @pytest.mark.parametrize(

@@ -29,22 +29,6 @@ def causal(corpus, headstart_json):
     return folder
 
 
-def test_a_dry_run_shows_the_plan_and_writes_nothing(corpus, headstart_json, tmp_path):
-    out = tmp_path / "run"
-    plan = headstart_json("pretrain", corpus, *OPTIONS, "--minutes", 0.1, "--out", out, "--dry-run")
-    assert plan["steps"] >= 1
-    assert plan["seconds"] > 0
-    assert plan["threads"] == 1
-    assert not out.exists()
-
-
-def test_a_base_that_has_learned_nothing_is_noted(corpus, headstart, tmp_path):
-    given = [corpus, *OPTIONS, "--steps", 1, "--embedding-init", "random"]
-    result = headstart("pretrain", *given, "--out", tmp_path / "run")
-    assert result.returncode == 0
-    assert "unigram" in result.stderr  # the result is on standard output
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

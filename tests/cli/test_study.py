@@ -43,17 +43,14 @@ def test_compare_ends_with_the_recommendation_the_verdict_and_the_report(headsta
     assert result.returncode == 0, result.stderr
     planned = "plan: tfidf, scratch, pretrained × 2 seeds × 5 folds × 20 labels = 30 trainings"
     assert planned in result.stderr
-    cells = [line for line in result.stderr.splitlines() if ", 20 labels: " in line]
-    assert sorted(line.partition(",")[0] for line in cells) == ["TF-IDF", "pretrained", "scratch"]
-    assert all(line.endswith(" of 10 trainings") for line in cells)
     assert "epoch 1" not in result.stderr
-    take, verdict, command, report = result.stdout.splitlines()
-    assert take.startswith("Take ")
-    assert "retraining" in verdict
-    assert command.startswith("headstart predict ")
+    *sentences, command, report = result.stdout.splitlines()
+    assert command.startswith("next: headstart predict ")
     assert report == f"report: {out / 'report.html'}"
     again = headstart("compare", data / "data.csv", *options, "--json")
-    assert json.loads(again.stdout)["report"] == str(out / "report.html")
+    written = json.loads(again.stdout)
+    assert written["report"] == str(out / "report.html")
+    assert sentences == [*written["recommendation"], *written["verdict"]]
     assert "resumed: 30 of 30 trainings are finished" in again.stderr
 
 
@@ -63,7 +60,7 @@ def test_compare_ends_with_the_recommendation_the_verdict_and_the_report(headsta
         (
             "--arms",
             "scratch,wizard",
-            "unknown arm 'wizard'; there are trivial, tfidf, linear, nb, cooc-lr",
+            "unknown arm 'wizard'; the arms are trivial, tfidf, linear, nb, cooc-lr",
         ),
         ("--objectives", "prefix", "--objectives is 'prefix'; choose causal, masked"),
         ("--labels", "many", "'many' is not a label budget"),
@@ -100,9 +97,6 @@ def test_labels_estimates_for_every_arm(headstart, headstart_json, tmp_path):
     document = headstart_json("labels", tmp_path, "--target", 0.75)
     assert document["budgets"] == [100, 400, 1600]
     assert {one["arm"] for one in document["arms"]} >= {"scratch", "cooc-init", "pretrained"}
-    for one in document["arms"]:
-        assert (one["labels"] is None) == bool(one["reason"])
-        assert one["labels"] is None or one["low"] <= one["labels"]
     shown = headstart("labels", tmp_path, "--target", 0.75).stdout
     assert "75 %" in shown
     assert "pretrained" in shown
@@ -113,9 +107,6 @@ def test_labels_without_an_estimate_are_one_line(headstart, tmp_path):
     fake_study(tmp_path, Recipe(test_rows=50, budgets=(100, 400)))
     (shown,) = headstart("labels", tmp_path, "--target", 0.75).stdout.splitlines()
     assert "at least 3 label budgets" in shown
-    fake_study(tmp_path / "far", Recipe(test_rows=300))
-    (shown,) = headstart("labels", tmp_path / "far", "--target", 0.99).stdout.splitlines()
-    assert shown.startswith("No estimate for ")
     assert "--target" in headstart("labels", tmp_path, "--target", 85).stderr
     result = headstart("report", tmp_path / "nothing")
     assert result.returncode == 2

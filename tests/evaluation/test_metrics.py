@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import logit
 from sklearn import metrics as reference
+from sklearn.metrics import f1_score
 
 from headstart.data.dataset import Dataset
 from headstart.evaluation.calibration import calibration_error, log_loss
@@ -13,6 +14,10 @@ from headstart.evaluation.metrics import (
     class_table,
     classification_metrics,
     confident_mistakes,
+    exact_match,
+    f1_scores,
+    mean_scores,
+    span_f1,
     wilson_interval,
 )
 from headstart.tasks.classification import MultiLabel
@@ -108,3 +113,69 @@ def test_the_most_confident_mistakes_come_first_and_ties_in_the_order_of_the_row
     found = confident_mistakes(probabilities, [1, 1, 1, 0, 1, 1], count=3)
     assert [mistake["row"] for mistake in found] == [3, 0, 2]
     assert found[0] == {"row": 3, "true": 0, "predicted": 1, "confidence": 0.95}
+
+
+def entities(rows=300, seed=0):
+    """Right, predicted and true entities of sentences; many have none."""
+    random = np.random.default_rng(seed)
+    true = random.poisson(1.0, rows)
+    right = random.binomial(true, 0.7)
+    return right, right + random.poisson(0.3, rows), true
+
+
+def test_macro_f1_is_scikit_learns():
+    random = np.random.default_rng(0)
+    true, predicted = random.integers(0, 3, 200), random.integers(0, 3, 200)
+    hot, guess = np.eye(4)[true], np.eye(4)[predicted]  # a class that never occurs counts as 0
+    expected = f1_score(true, predicted, labels=range(4), average="macro", zero_division=0)
+    assert f1_scores(hot * guess, guess, hot).value == pytest.approx(expected)
+
+
+def test_the_numbers_per_row_have_the_metric_as_their_mean_and_vary_as_it_does():
+    scores = f1_scores(*entities())
+    per_row = scores.per_row()
+    assert per_row.mean() == pytest.approx(scores.value)
+    rows = np.random.default_rng(1).integers(0, 300, (2000, 300))  # a bootstrap
+    drawn = scores.correct[rows, 0].sum(1) / scores.total[rows, 0].sum(1)
+    assert per_row.std() / np.sqrt(300) == pytest.approx(drawn.std(), rel=0.05)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_rows_that_are_all_alike_still_prove_little_when_they_are_few(value):
+    found = mean_scores([value] * 20).interval()
+    assert found.high - found.low > 0.1
+
+
+def test_nine_of_ten_intervals_or_more_hold_the_truth():
+    truth = f1_scores(*entities(100_000, seed=99)).value
+    held = [
+        found.low <= truth <= found.high
+        for found in (f1_scores(*entities(120, seed)).interval() for seed in range(100))
+    ]
+    assert sum(held) >= 90
+
+
+@pytest.mark.parametrize(
+    ("predicted", "answer", "match", "score"),
+    [
+        ("Denver Broncos", "denver broncos.", 1, 1),
+        ("Denver", "Denver Broncos", 0, 2 / 3),
+        ("Carolina", "Denver Broncos", 0, 0),
+        ("to to be", "to be", 0, 0.8),  # a word counts as often as both have it
+        ("the Broncos", "Broncos", 0, 2 / 3),  # SQuAD's script would drop the article
+        ("", "Denver", 0, 0),
+        ("« L'Étranger »", "l'étranger", 1, 1),
+        ("STRASSE", "Straße", 1, 1),
+        ("東京都", "東京", 0, 0.8),
+        ("ｆｕｌｌ ｗｉｄｔｈ", "full width", 1, 1),
+    ],
+)
+def test_scores_by_hand(predicted, answer, match, score):
+    assert exact_match(predicted, [answer]) == match
+    assert span_f1(predicted, [answer]) == pytest.approx(score)
+
+
+@pytest.mark.parametrize("answers", [[], [""]])
+def test_saying_nothing_is_right_where_there_is_no_answer(answers):
+    assert exact_match("", answers) == span_f1("", answers) == 1
+    assert exact_match("Denver", answers) == span_f1("Denver", answers) == 0

@@ -1,17 +1,19 @@
 """Evaluation: the numbers, on rows that nothing was chosen by."""
 
-import copy
+import json
+import shutil
 from dataclasses import replace
 
+import numpy as np
 import pytest
-import torch
 
 from headstart.config import FinetuneConfig
 from headstart.data.dataset import Dataset
 from headstart.data.splits import read_dataset
 from headstart.errors import HeadstartError
-from headstart.run import ROWS, evaluation_rows
-from tests.labelled import dataset, write_csv
+from headstart.evaluation.calibration import at_temperature, fit_temperature
+from headstart.run import ROWS, NetworkRun, evaluation_rows, write_task
+from tests.labelled import dataset, splits, write_csv
 
 
 def test_the_document_has_all_that_was_asked_for(run):
@@ -19,13 +21,8 @@ def test_the_document_has_all_that_was_asked_for(run):
     assert found["rows"] == 60
     accuracy = found["intervals"]["accuracy"]
     assert accuracy["low"] < accuracy["value"] < accuracy["high"]
-    assert {"temperature", "calibration_error_before", "calibration_error_after"} <= set(
-        found["calibration"]
-    )
     assert sum(map(sum, found["confusion"])) == 60
     assert [row["name"] for row in found["classes"]] == ["animal", "person"]
-    assert 1 <= len(found["mistakes"]) <= 10
-    assert found["mistakes"][0]["confidence"] >= found["mistakes"][-1]["confidence"]
     assert all(mistake["true"] != mistake["predicted"] for mistake in found["mistakes"])
 
 
@@ -88,10 +85,33 @@ def test_a_run_without_fingerprints_says_that_it_does_not_know(run, tmp_path):
         bare.evaluate(dataset(20, 8))
 
 
-def test_certainty_about_every_row_is_noted(run):
-    assert run.evaluate(dataset(20, 8))["notes"] == []
-    certain = copy.deepcopy(run.model)
-    with torch.no_grad():
-        certain.head.output.weight *= 10_000
-    (note,) = replace(run, model=certain).evaluate(dataset(20, 8))["notes"]
-    assert "99.99 %" in note
+@pytest.fixture
+def opened(run, run_folder, tmp_path):
+    """The run with a temperature that nobody could miss."""
+    folder = shutil.copytree(run_folder, tmp_path / "run")
+    write_task(run.task, run.encoding, folder, 2.5)
+    return NetworkRun.open(folder)
+
+
+def logits(run, texts):
+    return run.scores(run.task.unlabelled(texts))
+
+
+def test_a_finetuning_keeps_the_temperature_of_its_validation(run, run_folder):
+    part = splits(rows=120, wrong=0.1).train
+    assert run.temperature == json.loads((run_folder / "task.json").read_text())["temperature"]
+    assert run.temperature != 1.0
+    assert run.task.fit_temperature(logits(run, part.texts), part) == fit_temperature(
+        logits(run, part.texts), part.labels
+    )
+
+
+def test_predictions_and_evaluations_are_calibrated(opened):
+    part = dataset(40, 8, wrong=0.2)
+    predicted = [list(one["probabilities"].values()) for one in opened.predict(part.texts)]
+    assert np.array_equal(predicted, at_temperature(logits(opened, part.texts), 2.5))
+    losses = [-np.log(p[label]) for p, label in zip(predicted, part.labels, strict=True)]
+    found = opened.evaluate(part)
+    assert found["loss"] == pytest.approx(np.mean(losses))
+    assert found["calibration"]["log_loss_after"] == pytest.approx(found["loss"])
+    assert found["calibration"]["temperature"] == 2.5

@@ -13,7 +13,6 @@ from headstart.language_model import (
     perplexity,
     pick,
 )
-from headstart.model.attention import KeyValueCache
 from headstart.run import NetworkRun
 from tests.model.networks import tiny, tokens
 from tests.runs import small_run
@@ -33,7 +32,7 @@ def masked(tmp_path_factory):
 def test_with_a_cache_the_hidden_states_are_those_without_it(name, cut):
     base = tiny(name, "causal").base
     ids = tokens(2, 8)
-    cache = KeyValueCache()
+    cache = {}
     parts = [base(ids[:, :cut], cache=cache)]
     parts += [base(ids[:, cut : cut + 1], cache=cache), base(ids[:, cut + 1 :], cache=cache)]
     torch.testing.assert_close(torch.cat(parts, dim=1), base(ids), atol=1e-5, rtol=1e-5)
@@ -41,12 +40,6 @@ def test_with_a_cache_the_hidden_states_are_those_without_it(name, cut):
 
 def written(run, prompt, **options):
     return list(generate(run, prompt, **{"tokens": 30, **options}))
-
-
-def test_a_trained_base_writes_the_language_it_has_read(causal):
-    run = NetworkRun.open(causal)
-    text = run.tokenizer.decode(written(run, "the old cat", temperature=0.0))
-    assert "chases the mouse" in text
 
 
 def test_the_same_seed_writes_the_same_text(causal):

@@ -65,17 +65,6 @@ def test_every_question_of_a_file_is_answered_with_its_id(run, tmp_path):
         assert row["answer"] is None or text[row["start"] : row["end"]] == row["answer"]
 
 
-def test_a_broken_question_keeps_its_place_and_its_reason(run, tmp_path):
-    source = write_squad(tmp_path / "in.json", texts=3)
-    document = json.loads(source.read_text())
-    del document["data"][0]["paragraphs"][1]["qas"][0]["question"]
-    source.write_text(json.dumps(document))
-    summary = run.predict_file(source, tmp_path / "out.jsonl")
-    assert summary["bad"] == [{"row": 2, "error": "the text is empty"}]
-    rows = read_rows(tmp_path / "out.jsonl")
-    assert [row["error"] for row in rows] == [None, "the text is empty", None]
-
-
 def test_a_table_of_questions_and_contexts_is_answered_by_row(run, tmp_path):
     (tmp_path / "in.csv").write_text(f'question,context\nwho lives?,"{TEXT}"\n,"{TEXT}"\n')
     summary = run.predict_file(tmp_path / "in.csv", tmp_path / "out.jsonl")

@@ -84,7 +84,6 @@ def test_every_preset_goes_out_and_computes_the_same(name, objective, task, tmp_
 def test_pairs_stay_pairs_in_a_pipeline_and_here(tmp_path, headstart_json):
     run = make_run(tmp_path / "run", "bert", "masked", "pairs")
     export_run(run, "huggingface", tmp_path / "out")
-    assert "text_pair" in (tmp_path / "out" / "README.md").read_text()
     found = headstart_json("predict", f"hf:{tmp_path / 'out'}", "the cat", "le café")
     assert len(found["predictions"]) == 1
     pipe = transformers.pipeline("text-classification", str(tmp_path / "out"))
@@ -124,7 +123,6 @@ def test_a_classifier_fine_tuned_with_defaults_opens_in_stock_transformers(tmp_p
     found = export_run(tmp_path / "run", "huggingface", tmp_path / "out")
     assert found["largest_difference"] < 1e-4
     assert found["measured"]["export"]["value"] > 0.8
-    assert any("--head stock" in note for note in found["notes"])
     pipe = transformers.pipeline("text-classification", str(tmp_path / "out"))
     texts = dataset(20, 7).texts
     ours = [one["label"] for one in run.predict(texts)]
@@ -146,20 +144,10 @@ def test_the_test_metric_is_measured_again_through_the_export(long, tmp_path):
     settings = {"head": "stock", "long": long, "length": 16}
     finetune(config(dataset=[str(tmp_path / "rows.csv")], **settings), tmp_path / "run")
     found = export_run(tmp_path / "run", "huggingface", tmp_path / "out")
-    measured, compared = found["measured"], found["comparisons"][-1]["inputs"]
+    measured = found["measured"]
     assert measured["rows"] == 10
     if long == "truncate":  # windows have no counterpart there, so that the metric may differ
         assert measured["export"] == measured["run"]
-        assert compared == "accuracy on 10 rows of the test part of rows.csv"
-    assert f"{measured['export']['value']:.1%}" in (tmp_path / "out" / "README.md").read_text()
-
-
-def test_where_no_test_part_is_left_the_export_says_so(tmp_path):
-    run = make_run(tmp_path / "run", task="classification")
-    found = export_run(run, "huggingface", tmp_path / "out")
-    assert found["measured"] is None
-    assert "its test metric was not measured" in found["notes"][-1]
-    assert found["notes"][-1] in (tmp_path / "out" / "README.md").read_text()
 
 
 @pytest.mark.parametrize(
@@ -213,4 +201,3 @@ def test_a_fine_tuned_model_of_others_goes_out_again(kind, head, tmp_path):
     found = export_run(tmp_path / "run", "huggingface", tmp_path / "out")
     assert found["model"].endswith("ForSequenceClassification")
     assert found["largest_difference"] < 1e-4
-    assert any("--head stock" in note for note in found["notes"]) == (head == "auto")

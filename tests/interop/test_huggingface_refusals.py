@@ -158,7 +158,7 @@ def test_missing_and_surplus_tensors_and_numbers_that_are_none_are_each_listed(f
     save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
     found = refusal(folder)
     assert f"{layer}.0.output.dense.bias is missing" in found
-    assert f"{layer}.1.adapter.weight has no place here" in found
+    assert f"{layer}.1.adapter.weight is not expected" in found
     assert f"{layer}.1.output.dense.bias holds NaN" in found
 
 

@@ -8,7 +8,7 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
 from headstart.interop.huggingface import read_tokenizer
 from headstart.interop.huggingface_export import TEXTS
-from headstart.tasks.task import TextEncoding, between_texts
+from headstart.tasks.task import TextEncoding
 
 transformers = pytest.importorskip("transformers")
 BERT = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -97,7 +97,7 @@ def test_texts_and_pairs_have_the_same_ids(make, tmp_path):
     encoding = TextEncoding(ours, 64)
     one, two = ours.encode(TEXTS[:2])
     assert theirs(TEXTS[0])["input_ids"] == encoding.framed(one).tolist()
-    pair = [*encoding.before, *one, *between_texts(encoding), *two, *encoding.after]
+    pair = [*encoding.before, *one, *encoding.between, *two, *encoding.after]
     assert theirs(*TEXTS[:2])["input_ids"] == pair
 
 

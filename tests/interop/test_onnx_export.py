@@ -3,7 +3,6 @@
 import json
 import pickle
 import re
-import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -153,20 +152,8 @@ def test_an_export_is_checked_over_batches_lengths_paddings_and_windows(exported
     for words in ("one token", "padded on the right", "padded on the left", "windows", "ids"):
         assert words in checked
     assert found["largest_difference"] < 1e-4
-    card = ModelCard.load(out / "README.md")
-    assert card.data.library_name == "onnx"
-    assert "padded on the left" in card.text
-    (note,) = [note for note in found["notes"] if "accuracy" in note]
-    assert "difference +0.00% points" in note
     assert found["measured"]["export"] == found["measured"]["run"]
-    assert "accuracy on" in found["comparisons"][-1]["inputs"]
-    assert "rows of the test part of rows.csv |" in card.text
-
-
-def test_a_run_with_8_bit_weights_names_their_difference(classifier, tmp_path):
-    found = export_run(classifier, "onnx", tmp_path / "out", int8=True)
-    assert any("(95 %:" in note for note in found["notes"])
-    assert "int8" in found["model"]
+    assert ModelCard.load(out / "README.md").data.library_name == "onnx"
 
 
 def test_tags_and_spans_are_predicted_alike(tmp_path):
@@ -201,7 +188,6 @@ def test_a_base_is_exported_as_an_embedder(kind, tmp_path):
     np.testing.assert_allclose(vectors, ours.transform(texts), atol=1e-4)
     assert np.array_equal(theirs.transform(texts[:1])[0], vectors[0])  # in any batch the same
     assert np.array_equal(pickle.loads(pickle.dumps(theirs)).transform(texts), vectors)
-    assert "feature-extraction" in (out / "README.md").read_text()
     with pytest.raises(HeadstartError, match="no task"):
         load(out).predict(texts)
 
@@ -244,9 +230,7 @@ def test_the_interval_of_two_equal_columns_is_not_empty():
     assert paired_difference(np.zeros(20), np.ones(20)).low > 0.7
 
 
-def test_the_commands_take_an_export_for_a_run(
-    exported, classifier, headstart, headstart_json, tmp_path
-):
+def test_the_commands_take_an_export_for_a_run(exported, classifier, headstart_json, tmp_path):
     rows = write_csv(tmp_path / "rows.csv", dataset(30, seed=5))
     results = [headstart_json("predict", one, "the cat runs") for one in (classifier, exported[0])]
     labels = [found["predictions"][0]["label"] for found in results]
@@ -255,9 +239,6 @@ def test_the_commands_take_an_export_for_a_run(
     both = [headstart_json("evaluate", one, rows) for one in (classifier, exported[0])]
     for name in ("rows", "seen_rows", "accuracy", "confusion"):
         assert both[0][name] == both[1][name]
-    assert both[0]["calibration"]["temperature"] == both[1]["calibration"]["temperature"]
-    assert "DATASET" in headstart("evaluate", exported[0]).stderr
-    assert "no network to train" in headstart("finetune", rows, "--base", exported[0]).stderr
 
 
 def test_the_page_s_reader_needs_no_torch_and_gives_the_run_s_probabilities(exported, classifier):
@@ -276,17 +257,6 @@ def test_the_page_s_reader_needs_no_torch_and_gives_the_run_s_probabilities(expo
     answers = NetworkRun.open(classifier).predict(texts)
     for theirs, ours in zip(json.loads(ended.stdout), answers, strict=True):
         assert theirs == pytest.approx(ours["probabilities"], abs=1e-5)
-
-
-def test_a_graph_with_other_outputs_than_labels_is_one_message(exported, tmp_path, headstart):
-    out = tmp_path / "out"
-    shutil.copytree(exported[0], out)
-    config = json.loads((out / "config.json").read_text())
-    config["labels"].append("another")
-    (out / "config.json").write_text(json.dumps(config))
-    found = headstart("predict", out, "a text")
-    assert found.returncode == 2
-    assert "2 outputs instead of 3" in " ".join(found.stderr.split())
 
 
 def test_the_second_text_of_a_pair_counts(tmp_path):

@@ -47,7 +47,7 @@ def change_config(folder, **changes):
     [
         ({"vocab_size": 50_001}, r"\(30, 16\) in the file, \(50001, 16\) in the config"),
         ({"layers": 3}, r"base\.blocks\.2\.attention\.output\.bias is missing"),
-        ({"layers": 1}, r"base\.blocks\.1\.attention.* has no place here"),
+        ({"layers": 1}, r"base\.blocks\.1\.attention.* is not expected"),
     ],
 )
 def test_weights_that_do_not_fit_the_config_are_named(tmp_path, changes, message):

@@ -1,8 +1,6 @@
 """Parameter counts are exact."""
 
 import re
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
@@ -96,15 +94,6 @@ def test_every_line_of_any_size_equals_the_real_module(
     assert_equal_modules(counts, classes)
 
 
-def test_counting_does_not_import_torch():
-    code = (
-        "import sys; from headstart.model.counts import count_parameters; "
-        "from headstart.model.presets import preset; "
-        "count_parameters(preset('lab')); assert 'torch' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
 def test_common_mistakes_are_off_by_what_they_leave_out():
     counts = count_parameters(preset("lab"))
     missed = {mistake["name"]: mistake["off_by"] for mistake in common_mistakes(counts)}
@@ -113,5 +102,5 @@ def test_common_mistakes_are_off_by_what_they_leave_out():
         "no biases": -4 * (800 + 200 + 200),
         "no norms": -4 * 800,
         "the two totals swapped": 21_018_401 - 10_968_602,
-        "positions counted": 5_000 * 200,
+        "positions included": 5_000 * 200,
     }

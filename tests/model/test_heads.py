@@ -41,20 +41,6 @@ def test_a_text_without_tokens_cannot_be_pooled():
         pool(torch.zeros(1, 2, 4), torch.zeros(1, 2), "last")
 
 
-@pytest.mark.parametrize("name", ["lab", "small", "bert", "gpt2"])
-@pytest.mark.parametrize("how", POOLINGS)
-def test_a_text_gets_the_same_class_scores_alone_and_in_any_batch(name, how):
-    base = tiny(name).base.config
-    model = build_model(base, ClassificationConfig(classes=3, pooling=how)).eval()
-    text = tokens(1, 5)
-    right = torch.cat([text, torch.zeros(1, 3, dtype=torch.long)], dim=1)
-    left = torch.cat([torch.zeros(1, 3, dtype=torch.long), text], dim=1)
-    real = torch.tensor([[1] * 5 + [0] * 3])
-    alone = model(text)
-    torch.testing.assert_close(model(right, real), alone, atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(model(left, real.flip(1)), alone, atol=1e-5, rtol=1e-5)
-
-
 @pytest.mark.parametrize(
     ("head", "shape"),
     [

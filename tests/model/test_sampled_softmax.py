@@ -85,14 +85,3 @@ def test_no_target_is_missing_and_every_token_counts_once(asked, frequent, drawn
     for token, correction in zip(ids, found.correction.tolist(), strict=True):
         certain = token < frequent or token in asked  # ids are in the order of their counts here
         assert (correction == 0) if certain else (correction > 0)
-
-
-def test_the_gradients_of_weight_and_bias_are_sparse():
-    hidden, weight, bias, targets = layer()
-    sampled = sampler().draw(targets, 0)
-    softmax_loss(
-        hidden, weight, bias, SoftmaxTargets(torch.arange(TARGETS), targets, sampled)
-    ).backward()
-    for gradient in (weight.grad, bias.grad):
-        assert gradient.is_sparse
-        assert gradient.coalesce().indices()[0].tolist() == sampled.ids.tolist()

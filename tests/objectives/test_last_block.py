@@ -2,12 +2,9 @@
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from headstart.model import model as model_module
 from headstart.model.model import build_model
-from headstart.model.pooling import positions_per_row
 from headstart.model.presets import preset
 from headstart.model.sampled_softmax import SoftmaxTargets
 from headstart.objectives import OBJECTIVES
@@ -60,25 +57,3 @@ def test_loss_and_gradients_are_those_of_all_tokens(objective, kind, network, mo
     monkeypatch.setattr(model_module, "MOST_READ", 0.0)
     for one, other in zip(few, results(objective, kind, network), strict=True):
         torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
-
-
-@pytest.mark.parametrize(("few", "computed"), [(True, 8), (False, LENGTH)])
-def test_the_last_block_computes_only_what_is_asked_for(few, computed):
-    chosen = preset("small", objective="masked", vocab_size=PIECES, **SIZES)
-    model, seen = build_model(chosen.base, chosen.language_modeling), []
-    for block in model.base.blocks:
-        block.feed_forward.register_forward_hook(lambda _, x, out: seen.append(out.shape[:2]))
-    places = torch.tensor([5, 8, 20, 23, 25, 44]) if few else torch.arange(10)
-    model(tokens(), None, None, SoftmaxTargets(places, tokens().flatten()[places]))
-    assert seen == [(ROWS, LENGTH), (ROWS, computed)]
-
-
-@given(st.lists(st.integers(0, ROWS * LENGTH - 1), unique=True), st.booleans())
-def test_every_target_stays_at_its_place(positions, with_first):
-    at = torch.tensor(positions, dtype=torch.int64)
-    first = torch.tensor([0, 4, 2]) if with_first else None
-    places, moved = positions_per_row(at, tokens(), first)
-    rows = torch.arange(ROWS).unsqueeze(1) * LENGTH
-    assert torch.equal((rows + places).flatten()[moved], at)
-    assert first is None or torch.equal(places[:, 0], first)
-    assert places.shape[1] % 8 == 0

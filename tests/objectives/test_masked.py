@@ -5,8 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headstart.config import PretrainConfig
-from headstart.objectives import OBJECTIVES, mask_tokens
+from headstart.objectives import mask_tokens
 
 MASK, VOCABULARY = 5, 1_000
 
@@ -47,8 +46,3 @@ def test_at_least_one_token_is_always_asked_for():
     tokens = torch.full((1, 3), 7)
     _, chosen = masked(tokens, torch.tensor([[False, True, False]]), share=1e-9)
     assert chosen.tolist() == [[False, True, False]]
-
-
-def test_every_objective_is_a_choice_of_the_config():
-    choices = {one.name: one.choices for one in PretrainConfig.settings()}
-    assert choices["objective"] == tuple(OBJECTIVES)

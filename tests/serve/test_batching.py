@@ -41,26 +41,6 @@ async def code_of(request):
     return error.value.code
 
 
-def test_predictions_come_in_the_order_of_the_rows():
-    async def scenario(queue, model):
-        return await queue.submit(["b" * 300, "a", "c" * 40])
-
-    assert run(scenario) == ["B" * 300, "A", "C" * 40]
-
-
-def test_what_waits_is_batched_by_length_and_the_oldest_goes_first():
-    short, long = [f"short {n}" for n in range(5)], ["x" * 600 + str(n) for n in range(3)]
-    mixed = [short[0], long[0], short[1], long[1], short[2], short[3], long[2], short[4]]
-
-    async def scenario(queue, model):
-        tasks = await queued(queue, model, *mixed)
-        model.gate.set()
-        await asyncio.gather(*tasks)
-        return model.batches[1:]
-
-    assert run(scenario) == [short, long]
-
-
 def test_a_batch_is_bounded_in_size():
     texts = [f"{n:03} " + "x" * 996 for n in range(20)]
 
@@ -73,18 +53,6 @@ def test_a_batch_is_bounded_in_size():
     found = run(scenario)
     assert max(map(len, found)) == BATCH_CHARACTERS // 1_000
     assert sum(map(len, found)) == 20
-
-
-def test_a_full_queue_rejects_a_text_and_a_list_alike_and_takes_both_later():
-    async def scenario(queue, model):
-        tasks = await queued(queue, model, "a", "b", "c")
-        assert await code_of(queue.submit(["d"])) == "busy"
-        assert await code_of(queue.submit(["d", "e"])) == "busy"
-        model.gate.set()
-        await asyncio.gather(*tasks)
-        return await queue.submit(["d", "e"])
-
-    assert run(scenario, limit=3) == ["D", "E"]
 
 
 def test_a_request_that_is_given_up_costs_nothing():
@@ -121,16 +89,3 @@ def test_closing_predicts_what_waits_and_takes_nothing_new():
         return await asyncio.gather(*tasks)
 
     assert run(scenario) == [["FIRST"], ["A"], ["B"]]
-
-
-def test_several_threads_predict_at_the_same_time():
-    async def scenario(queue, model):
-        model.gate.clear()
-        tasks = []
-        for place, text in enumerate("ab"):
-            tasks.append(asyncio.create_task(queue.submit([text])))
-            await until(lambda busy=place + 1: model.busy == busy)
-        model.gate.set()
-        return await asyncio.gather(*tasks)
-
-    assert run(scenario, threads=2) == [["A"], ["B"]]

@@ -8,7 +8,6 @@ import pytest
 
 from headstart.serve import http as http_module
 from headstart.serve import server as server_module
-from headstart.serve.settings import bind
 from tests.serve.served import listening
 
 
@@ -72,12 +71,6 @@ def test_a_client_that_leaves_in_the_middle_harms_nobody(running):
     assert found.startswith(b"http/1.1 200")
     assert b"cache-control: no-store" in found
     assert b"x-content-type-options: nosniff" in found
-
-
-def test_answers_are_not_held_back_to_fill_a_packet():
-    """asyncio turns Nagle's algorithm off where a socket says that it is of TCP."""
-    with bind("127.0.0.1", 0) as found:
-        assert found.proto == socket.IPPROTO_TCP
 
 
 def test_past_the_limit_of_connections_a_request_is_503(classifier, monkeypatch):

@@ -1,6 +1,5 @@
 """`headstart serve` as a person starts it: messages, signals, workers; and the page about it."""
 
-import argparse
 import contextlib
 import json
 import shlex
@@ -29,14 +28,6 @@ def test_a_port_in_use_is_one_message_with_the_fix(headstart, classifier):
     assert result.returncode == 2
     assert "cannot be used" in result.stderr
     assert "--port" in result.stderr
-
-
-def test_other_machines_are_not_let_in_without_a_token(headstart, classifier, monkeypatch):
-    monkeypatch.delenv("HEADSTART_TOKEN", raising=False)
-    result = headstart("serve", classifier, "--host", "0.0.0.0")
-    assert result.returncode == 2
-    assert "no token is set" in result.stderr
-    assert "--no-token" in result.stderr
 
 
 def test_a_run_that_cannot_be_opened_is_one_message(headstart, tmp_path):
@@ -120,14 +111,12 @@ def test_workers_are_replaced_by_ones_with_a_newer_run(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("delay", [0.0, 0.1])
-def test_a_stop_while_a_dead_worker_is_replaced_ends_every_worker(classifier, delay):
+def test_a_stop_while_a_dead_worker_is_replaced_ends_every_worker(classifier):
     process, said = started(classifier, "--workers", 2, "--threads", 1)
     assert ask(said["address"]) == {"animal", "person"}
     family = workers_of(process)
     assert len(family) == 2
     family[0].kill()
-    time.sleep(delay)
     family += workers_of(process)
     code, errors = stopped(process)
     assert code == 0, errors
@@ -179,18 +168,15 @@ def test_every_curl_line_of_the_page_is_answered(tmp_path, monkeypatch):
     lines = [words_of(command) for command in commands if command.startswith("curl")]
     assert len(lines) >= 7
     monkeypatch.setenv("HEADSTART_TOKEN", "s3cret")
-    parser = argparse.ArgumentParser()
-    parser.add_argument("url", type=urllib.parse.urlsplit)
-    parser.add_argument("-H", action="append", default=[])
-    parser.add_argument("-d")
+    headers = {"Authorization": "Bearer s3cret", "Content-Type": "application/json"}
     with contextlib.ExitStack() as stack:
         clients = {port: stack.enter_context(served(runs[name])) for port, name in ports.items()}
         for words in lines:
-            given = parser.parse_args(words[1:])
-            headers = {"Authorization": "Bearer s3cret"}
-            headers |= dict(one.split(": ") for one in given.H if "$" not in one)
-            method = "POST" if given.d else "GET"
-            reply = clients[given.url.port].request(
-                method, given.url.path, headers=headers, content=given.d
+            address = urllib.parse.urlsplit(next(word for word in words if word.startswith("http")))
+            method, body = "GET", None
+            if "-d" in words:
+                method, body = "POST", words[words.index("-d") + 1]
+            reply = clients[address.port].request(
+                method, address.path, headers=headers, content=body
             )
             assert reply.status_code == 200, f"{shlex.join(words)}\n{reply.text}"

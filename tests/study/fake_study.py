@@ -1,11 +1,10 @@
-"""A made-up study that looks like a real one: for the tests, and to look at the report.
+"""A made-up study that looks like a real one.
 
-`python -m tests.study.fake_study DIR` writes one. Every run predicts every test row: the correct
+Every run predicts every test row: the correct
 class gets a margin that grows with the labels and with the arm's skill, and varies with the row's
 difficulty, with the seed (shared by the arms, and each run's own) and by chance.
 """
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +15,6 @@ import numpy as np
 from headstart.arms import find_arm
 from headstart.model.counts import count_parameters
 from headstart.model.presets import preset
-from headstart.study.report.build import build_report
 from headstart.study.results import Results, make_results, run_predictions, write_results
 
 EPOCHS = 15
@@ -67,11 +65,8 @@ class Recipe:
     objectives: tuple[str, ...] = ("causal",)
     skill: dict[str, tuple[float, float]] = field(default_factory=lambda: dict(SKILL))
     seed_noise: float = 0.05  # each run's own
-    shared_seed_noise: float = 0.05  # of the labelled rows, the same for every arm
     row_noise: float = 0.6  # of a run's prediction, beyond the row's own difficulty
-    preset: str = "small"
     text: str | None = None  # put into every test row, to see what becomes of it
-    tokens: int = 1200 * 4096  # of pretraining
     about: dict[str, Any] = field(default_factory=dict)  # replaces parts of study.json
     facts: dict[str, dict[str, Any]] = field(default_factory=dict)  # by arm
 
@@ -88,7 +83,7 @@ def fake_results(recipe: Recipe) -> Results:
     gold = random.integers(len(recipe.label_names), size=recipe.test_rows)
     difficulty = random.normal(0, 1.0, recipe.test_rows)
     numbers = np.arange(recipe.test_rows) + 2  # as in a file with a header
-    shared = random.normal(0, recipe.shared_seed_noise, (recipe.seeds, len(recipe.budgets)))
+    shared = random.normal(0, 0.05, (recipe.seeds, len(recipe.budgets)))
     values: list[dict[str, Any]] = []
     predictions, facts = [], []
     for run in _runs(recipe):
@@ -159,7 +154,7 @@ def _rows(
 
 
 def _about(recipe: Recipe) -> dict[str, Any]:
-    counts = count_parameters(preset(recipe.preset), len(recipe.label_names)).document()
+    counts = count_parameters(preset("small"), len(recipe.label_names)).document()
     last = next(reversed(recipe.skill))
     best = {"arm": last, "objective": recipe.objectives[0] * find_arm(last).uses_objective}
     return {
@@ -183,11 +178,11 @@ def _about(recipe: Recipe) -> dict[str, Any]:
         "task_texts": 6826,
         "overlap_checked": "27 documents of the corpus contain a test text and were dropped",
         "parameters": dict.fromkeys(recipe.objectives, counts),
-        "pretraining": [_pretraining(name, recipe.tokens) for name in recipe.objectives],
+        "pretraining": [_pretraining(name) for name in recipe.objectives],
     }
 
 
-def _pretraining(objective: str, tokens: int) -> dict[str, Any]:
+def _pretraining(objective: str) -> dict[str, Any]:
     points: list[dict[str, float | None]] = []
     for step in range(50, 1201, 50):
         loss = 4.1 + 4.9 * float(np.exp(-step / 260))
@@ -196,7 +191,7 @@ def _pretraining(objective: str, tokens: int) -> dict[str, Any]:
         points.append(
             {
                 "step": step,
-                "tokens": step * tokens // 1200,
+                "tokens": step * 4096,
                 "seconds": step * 0.25,
                 "train_loss": loss,
                 "held_out_loss": held_out if measured else None,
@@ -205,9 +200,3 @@ def _pretraining(objective: str, tokens: int) -> dict[str, Any]:
             }
         )
     return {"objective": objective, "points": points}
-
-
-if __name__ == "__main__":
-    build_report(
-        fake_study(Path(sys.argv[1]), Recipe(objectives=tuple(sys.argv[2:]) or ("causal",)))
-    )

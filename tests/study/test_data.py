@@ -3,7 +3,6 @@
 import pytest
 
 from headstart.config import PretrainConfig, StudyConfig
-from headstart.data import sources
 from headstart.errors import HeadstartError
 from headstart.study.data import find_budgets, read_data
 from headstart.study.results import read_results
@@ -49,15 +48,6 @@ def test_corpus_texts_that_hold_rows_to_be_judged_are_dropped_and_counted(tmp_pa
     assert not set(found.corpus) & set(judged)
 
 
-def test_the_dataset_is_read_once(tmp_path, monkeypatch):
-    """A study's CSV was scanned four times."""
-    config, passes = small_config(tmp_path, corpus=[]), []
-    real = sources.Lines.__iter__
-    monkeypatch.setattr(sources.Lines, "__iter__", lambda lines: passes.append(1) or real(lines))
-    read(config)
-    assert len(passes) == 1
-
-
 @pytest.mark.parametrize(
     ("labels", "rows", "budgets"),
     [
@@ -97,7 +87,7 @@ def test_where_nothing_is_selected_all_of_validation_is_reported_on(tmp_path):
     assert found.shared_test
     assert found.splits.test.texts == found.splits.validation.texts
     notes = " ".join(found.notes)
-    assert "the validation part, 40 rows, is reported on" in notes
+    assert "the results are those of the 40 validation rows" in notes
     assert "validation texts are also in test" not in notes  # one part does not overlap itself
 
 

@@ -10,54 +10,24 @@ from headstart.study.jobs import run_job, unpack
 from headstart.study.report.build import build_report
 from headstart.study.results import read_results
 from headstart.study.study import plan_study
-from tests.labelled import TINY, write_conll, write_squad
-from tests.study.small_study import results_of, run_config
+from tests.labelled import write_conll, write_labels, write_pairs, write_squad
+from tests.study.small_study import results_of, run_config, small_config
 
 METRICS = {"pairs": "accuracy", "multi-label": "micro_f1", "tagging": "f1", "spans": "f1"}
 
 
-def write_pairs(path):
-    rows = [f"{n} is it {word},it is {word} {n},{n % 2}" for n, word in _words(100)]
-    path.write_text("text1,text2,label\n" + "\n".join(rows) + "\n")
-    return path
-
-
-def write_labels(path):
-    kinds = ["funny", "funny|sad", "sad", ""]
-    rows = [
-        f"{n} {kinds[n % 4].replace('|', ' ')} {word},{kinds[n % 4]}" for n, word in _words(100)
-    ]
-    path.write_text("text,label\n" + "\n".join(rows) + "\n")
-    return path
-
-
-def _words(count):
-    return [(n, ["no", "yes"][n % 2]) for n in range(count)]
-
-
 FILES = {
-    "pairs": lambda folder: write_pairs(folder / "data.csv"),
-    "multi-label": lambda folder: write_labels(folder / "data.csv"),
+    "pairs": lambda folder: write_pairs(folder / "data.csv", rows=100),
+    "multi-label": lambda folder: write_labels(folder / "data.jsonl", rows=100),
     "tagging": lambda folder: write_conll(folder / "data.conll", sentences=100),
     "spans": lambda folder: write_squad(folder / "data.json", texts=100),
 }
 
 
 def config(task, folder, **changes):
-    settings = {
-        "dataset": [str(FILES[task](folder))],
-        "task": task,
-        "labels": ["20", "40"],
-        "seeds": 2,
-        "folds": 1,
-        "epochs": 1,
-        "tokens": 2048,
-        "threads": 1,
-        "precision": "fp32",
-        "jobs": 1,
-        **TINY,
-    }
-    return StudyConfig.create(**{**settings, **changes})
+    settings = {"labels": ["20", "40"], "epochs": 1, "tokens": 2048, **changes}
+    dataset = [str(FILES[task](folder))]
+    return small_config(folder, dataset=dataset, corpus=[], task=task, **settings)
 
 
 @pytest.fixture(scope="module", params=list(METRICS))

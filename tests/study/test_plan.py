@@ -69,18 +69,6 @@ def test_what_does_not_fit_is_an_error_with_minutes_that_do():
     assert fitted(minutes).seconds <= 60 * minutes
 
 
-def test_trainings_that_are_compared_run_next_to_each_other():
-    config = StudyConfig.create(arms=["scratch", "pretrained"], objectives=["causal", "masked"])
-    jobs = PLAN.trainings(config)
-    assert len(jobs) == 4 * 2 * 2 * 2
-    assert [(job.arm, job.objective) for job in jobs[:4]] == [
-        ("scratch", "causal"),
-        ("scratch", "masked"),
-        ("pretrained", "causal"),
-        ("pretrained", "masked"),
-    ]
-
-
 def test_the_time_left_comes_from_finished_jobs_of_the_same_kind():
     jobs = [Job("scratch", "causal", labels, seed) for labels in (100, 400) for seed in (0, 1)]
     jobs.append(Job("pretrained", "causal", 400, 0))

@@ -1,40 +1,13 @@
 """The report in a real browser: no error, no request, and the switches work."""
 
-import shutil
-import tempfile
-
 import pytest
 
 from headstart.study.report.build import build_report
 from tests.study.fake_study import Recipe, fake_study
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-DRIVER = shutil.which("chromedriver")
-NO_BROWSER = "no Chromium here: apt-get install chromium chromium-driver"
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not (CHROMIUM and DRIVER), reason=NO_BROWSER),
-]
-FLAGS = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-)
+pytestmark = pytest.mark.slow
 HOSTILE = "<script>document.title='owned'</script><img src=http://localhost:9/x onerror=alert(1)>"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        for flag in (*FLAGS, f"--user-data-dir={profile}"):
-            options.add_argument(flag)
-        service = webdriver.ChromeService(executable_path=DRIVER)  # never look for another
-        driver = webdriver.Chrome(options=options, service=service)
-        yield driver
-        driver.quit()
 
 
 @pytest.fixture(scope="module")

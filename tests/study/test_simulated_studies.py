@@ -1,22 +1,13 @@
 """Claims name the right cause: the smaller version of `bench/simulated_studies.py`."""
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import pytest
 
-BENCH = Path(__file__).resolve().parents[2] / "bench" / "simulated_studies.py"
+from tests.pages import load_script
 
 
 @pytest.fixture(scope="module")
 def bench():
-    spec = importlib.util.spec_from_file_location("simulated_studies", BENCH)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules[spec.name]
+    return load_script("bench/simulated_studies.py")
 
 
 @pytest.mark.parametrize(

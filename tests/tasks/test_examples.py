@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from headstart.errors import HeadstartError
 from headstart.model.config import POOLINGS, ClassificationConfig
-from headstart.model.model import Model, build_model, new_head
+from headstart.model.model import Model, new_head
 from headstart.model.pooling import pool
-from headstart.model.presets import preset
 from headstart.tasks.task import Examples, TokenDropout, run_network
 from headstart.training.finetune import finetune
 from tests.labelled import config, splits
@@ -55,14 +54,6 @@ def test_a_text_in_windows_is_pooled_over_all_of_its_tokens_in_prediction_and_tr
             torch.testing.assert_close(scores, expected, atol=1e-5, rtol=1e-5)
 
 
-def test_scores_do_not_depend_on_the_other_texts():
-    model = classifier("mean+max")
-    together = run_network(model, examples(), batch_tokens=40)
-    for row, expected in enumerate(together):
-        alone = run_network(model, examples().picked(np.array([row])))[0]
-        np.testing.assert_allclose(alone, expected, atol=1e-6, rtol=1e-6)
-
-
 def test_training_takes_no_more_windows_than_fit_evenly_spread():
     one = examples([[3] * 10])
     batch = one.batch([0], most=4)
@@ -103,19 +94,6 @@ def test_the_share_of_dropped_words_is_not_random(words, kept):
     assert {int(dropout(0.3).keep(ids, random(seed)).sum()) for seed in range(9)} == {kept + 2}
 
 
-@given(
-    lengths=st.lists(st.lists(st.integers(3, 40), min_size=1, max_size=4), min_size=1, max_size=8),
-    share=st.floats(0.0, 0.9),
-    long_share=st.floats(0.0, 0.9),
-)
-def test_the_rows_of_a_batch_are_as_long_as_announced(lengths, share, long_share):
-    made, left = examples(lengths), dropout(share, long_share)
-    for row, announced in enumerate(made.kept_after(left)):
-        batch = made.batch([row], dropout=left, random=random())
-        assert batch.segments.sum(1).tolist() == announced.tolist()
-        assert batch.tokens.shape[1] == announced.max()
-
-
 def test_long_texts_can_lose_tokens_while_others_stay_whole():
     made, how = examples([[7], [6, 5]]), {"dropout": dropout(0.0, 0.6), "random": random()}
     batch = made.batch([0, 1], **how)
@@ -132,24 +110,6 @@ def test_token_types_stay_with_their_tokens():
 
 
 # Padding
-
-
-@pytest.mark.parametrize(("rows", "length"), [([0], 8), ([0, 1], 16), ([0, 2], 21)])
-def test_a_batch_is_padded_to_a_multiple_but_not_beyond_the_longest_row(rows, length):
-    made = examples([[5], [9], [21]])
-    assert made.batch(rows, multiple=8).tokens.shape == (len(rows), length)
-    tagged = examples([[5], [9], [21]], [np.zeros(n, dtype=np.int64) for n in (5, 9, 21)])
-    assert tagged.batch([0], multiple=8).tokens.shape == (1, 5)
-
-
-@pytest.mark.parametrize("objective", ["causal", "masked"])
-def test_padding_changes_no_score(objective):
-    chosen = preset("small", objective=objective, vocab_size=64)
-    model = build_model(chosen.base, chosen.classification(2)).eval()
-    batches = [examples([[5], [9], [21]]).batch([0, 1], multiple=one) for one in (1, 8)]
-    with torch.no_grad():
-        scores = [model(batch.tokens, batch.segments) for batch in batches]
-    torch.testing.assert_close(*scores, atol=1e-5, rtol=1e-5)
 
 
 # Pooling is used or rejected, never ignored.

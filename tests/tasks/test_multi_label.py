@@ -1,8 +1,6 @@
 """Multi-label: every label is a question of its own."""
 
 import csv
-import json
-import random
 from dataclasses import replace
 
 import pytest
@@ -13,25 +11,13 @@ from headstart.estimators import HeadstartClassifier
 from headstart.run import NetworkRun, evaluation_rows
 from headstart.tasks.classification import MultiLabel
 from headstart.training.finetune import finetune
-from tests.labelled import config
-
-NAMES = ["cat", "dog", "bird"]
-
-
-def write_rows(path, rows=240):
-    generator = random.Random(0)
-    with path.open("w") as file:
-        for number in range(rows):
-            labels = [name for name in NAMES if generator.random() < 0.4]
-            text = f"{number} we saw " + " and ".join(labels or ["nothing"])
-            file.write(json.dumps({"text": text, "labels": labels}) + "\n")
-    return path
+from tests.labelled import config, write_labels
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("labels")
-    path = write_rows(folder / "rows.jsonl")
+    path = write_labels(folder / "rows.jsonl")
     settings = config(dataset=[str(path)], task="multi-label", epochs=8)
     summary = finetune(settings, folder / "run").summary
     return NetworkRun.open(folder / "run"), summary, settings

@@ -1,8 +1,6 @@
 """Pairs: both texts are read together, in order, and neither is lost to the other."""
 
-import csv
 import json
-import random
 
 import numpy as np
 from hypothesis import given
@@ -14,22 +12,7 @@ from headstart.run import NetworkRun, evaluation_rows
 from headstart.tasks.classification import Pairs, fit_pair
 from headstart.tasks.task import TextEncoding
 from headstart.training.finetune import finetune
-from tests.labelled import config
-
-WORDS = ["cat", "dog", "bird", "cook"]
-
-
-def write_pairs(path, rows=300, columns=("premise", "hypothesis")):
-    """Do both texts name the same thing?"""
-    generator = random.Random(0)
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow([*columns, "label"])
-        for number in range(rows):
-            first = generator.choice(WORDS)
-            second = first if number % 2 else generator.choice([w for w in WORDS if w != first])
-            writer.writerow([f"{number} a {first}", f"the {second}", "yn"[1 - number % 2]])
-    return path
+from tests.labelled import config, write_pairs
 
 
 def test_it_learns_what_lies_between_two_texts(tmp_path):

@@ -1,22 +1,22 @@
 """Fine-tuning: it learns, saves the best epoch, and differs from scratch in its start alone."""
 
 import shutil
-from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 
 from headstart.errors import HeadstartError
 from headstart.model.checkpoint import load_model, read_safetensors, save_model
 from headstart.run import NetworkRun
 from headstart.tasks.classification import Classification
-from headstart.training.callbacks import Callback
+from headstart.tasks.task import run_network
 from headstart.training.finetune import EpochBatches, finetune
-from headstart.training.initialization import read_splits, start_model, text_encoding
+from headstart.training.initialization import start_model, text_encoding
 from headstart.training.trainer import Interrupted
 from tests.callbacks import StopAt
-from tests.labelled import config, dataset, splits, write_csv
+from tests.labelled import config, dataset, splits
 from tests.runs import small_run
 
 
@@ -174,11 +174,9 @@ def test_the_saved_weights_are_the_mean_of_those_that_shorter_trainings_end_with
     assert run.summary["averaged_epochs"] == 2
 
 
-def test_the_summary_and_the_card_say_that_too_few_epochs_were_not_averaged(tmp_path):
+def test_fewer_than_two_epochs_are_not_averaged(tmp_path):
     run = finetune(config(epochs=2, average=0.5), tmp_path / "run", splits=splits())
     assert run.summary["averaged_epochs"] == 0
-    card = (tmp_path / "run" / "README.md").read_text()
-    assert "| epochs whose weights are averaged | none |" in card
 
 
 def unbalanced():
@@ -190,26 +188,18 @@ def unbalanced():
 
 @pytest.mark.parametrize("batch_size", [1, 8])
 def test_balanced_weights_act_the_same_in_every_batch_size(batch_size):
-    """The gradients of an epoch, divided by its rows, are those of the weighted mean loss."""
-    data = unbalanced()
-    start, batches = prepared(config(class_weight="balanced", batch_size=batch_size), data)
-    rare = np.array(batches.examples.targets) == 1
-    assert batches.weights[rare].sum() == pytest.approx(batches.weights[~rare].sum())
+    """The losses of an epoch, per row, are the mean of what each class costs."""
+    start, batches = prepared(config(class_weight="balanced", batch_size=batch_size), unbalanced())
     model = start.model.eval()
-    gradient = torch.zeros_like(model.head.output.weight)
-    rows = 0
+    losses = []
     for step in range(batches.steps_per_epoch):
-        for part in batches.micro_batches(model, step):
-            model.zero_grad()
-            (part.compute() / part.targets).backward()
-            count = len(batches.order.batch(step))
-            gradient += model.head.output.weight.grad * count
-            rows += count
-    _, whole = prepared(config(class_weight="balanced", batch_size=len(data.train)), data)
-    model.zero_grad()
-    (part,) = whole.micro_batches(model, 0)
-    (part.compute() / part.targets).backward()
-    torch.testing.assert_close(gradient / rows, model.head.output.weight.grad, rtol=1e-3, atol=1e-5)
+        (part,) = batches.micro_batches(model, step)
+        losses += [part.compute().item() / part.targets] * len(batches.order.batch(step))
+    examples = batches.examples
+    targets = torch.tensor(examples.targets)
+    scores = torch.from_numpy(np.asarray(run_network(model, examples)))
+    classes = [F.cross_entropy(scores[targets == one], targets[targets == one]) for one in (0, 1)]
+    assert np.mean(losses) == pytest.approx(float(sum(classes)) / 2, rel=1e-3)
 
 
 def epoch_losses(settings):
@@ -231,16 +221,6 @@ def test_token_dropout_drops_other_tokens_in_every_epoch():
     assert min(np.abs(np.diff([*dropped, dropped[0]]))) > 1e-3
 
 
-def test_batches_hold_texts_that_are_equally_long_after_dropout():
-    """Four texts of 8 words, and four of 12 in two windows of 6, of which half stay."""
-    rows = splits().train.pick(range(8))
-    texts = ["film " * words for words in (8, 12) * 4]
-    parts = replace(splits(), train=replace(rows, texts=[text.strip() for text in texts]))
-    _, batches = prepared(config(length=10, batch_size=4, token_dropout=None), parts)
-    found = sorted(sorted(batches.order.batch(step).tolist()) for step in range(2))
-    assert found == [[0, 2, 4, 6], [1, 3, 5, 7]]
-
-
 def test_by_default_tokens_of_texts_longer_than_a_window_are_dropped(base):
     _, usual = prepared(config(length=8), splits())
     _, whole = prepared(config(length=8, token_dropout=0.0), splits())
@@ -259,21 +239,3 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others(tmp_path):
         finetune(config(seed=seed, epochs=1), tmp_path / name, splits=splits())
     a, b, c = ((tmp_path / name / "model.safetensors").read_bytes() for name in "abc")
     assert a == b != c
-
-
-def test_a_dry_run_has_a_plan_and_writes_nothing(tmp_path):
-    run = finetune(config(), tmp_path / "run", splits=splits(), dry_run=True)
-    assert run.plan["seconds"] > 0
-    assert run.plan["epochs"] == 3
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_label_budget_keeps_what_was_noted_about_the_files(tmp_path):
-    for name in ("train", "test"):
-        write_csv(tmp_path / f"{name}.csv", dataset(60))
-    found = [
-        read_splits(config(dataset=[str(tmp_path)], labels=labels), Callback())
-        for labels in (None, "20")
-    ]
-    assert len(found[1].train) == 20
-    assert found[1].notes == found[0].notes != ()

@@ -7,8 +7,6 @@ from torch import nn
 from headstart.training.optimizer import (
     RowAdamW,
     clip_gradients,
-    optimizer_tensors,
-    restore_optimizer,
 )
 
 RATE, BETAS = 0.1, (0.9, 0.99)
@@ -44,26 +42,6 @@ def test_it_equals_pytorchs_sparse_adam():
     train(ours, optimizer_of(ours), steps)
     train(theirs, torch.optim.SparseAdam(list(theirs.parameters()), RATE, BETAS), steps)
     torch.testing.assert_close(ours.weight, theirs.weight)
-
-
-def test_a_row_that_was_not_touched_does_not_move():
-    model = table()
-    before = model.weight.detach().clone()
-    train(model, optimizer_of(model), [[0, 1], [1, 2]])
-    assert torch.equal(model.weight[3:], before[3:])
-    assert not torch.equal(model.weight[:3], before[:3])
-
-
-def test_restored_moments_go_on_with_the_same_bits():
-    whole, parts = table(), table()
-    steps = [[0, 1], [1, 2], [0, 5], [2, 2]]
-    train(whole, optimizer_of(whole), steps)
-    first = optimizer_of(parts)
-    train(parts, first, steps[:2])
-    second = optimizer_of(parts)
-    restore_optimizer(second, parts, optimizer_tensors(first, parts))
-    train(parts, second, steps[2:])
-    assert torch.equal(whole.weight, parts.weight)
 
 
 @pytest.mark.parametrize("most", [0.5, 100.0])

@@ -6,13 +6,11 @@ import pytest
 import torch
 
 from headstart.config import FinetuneConfig, PretrainConfig
-from headstart.data.corpus import Corpus
 from headstart.data.splits import read_dataset
 from headstart.errors import HeadstartError
-from headstart.model.attention import attend
 from headstart.tasks.classification import Classification
 from headstart.training.callbacks import Callback
-from headstart.training.corpus import MAX_TASK_PASSES, open_corpus, prepare_corpus
+from headstart.training.corpus import open_corpus, prepare_corpus
 from headstart.training.finetune import overlap_note
 from headstart.training.initialization import initial_model, start_model
 from tests.corpora import write_corpus
@@ -20,12 +18,6 @@ from tests.labelled import dataset, write_csv
 from tests.runs import small_config
 
 TASK = [f"a task text about number {number} and the happy cat" for number in range(200)]
-
-
-def started(tmp_path, objective, start):
-    config = small_config(tmp_path, objective, steps=1, embedding_init=start, vocab_size=500)
-    data = prepare_corpus(config)
-    return initial_model(config, data, Callback()), data
 
 
 def test_a_folder_of_few_long_files_has_a_held_out_part_but_one_file_has_none(tmp_path):
@@ -41,7 +33,9 @@ def test_a_folder_of_few_long_files_has_a_held_out_part_but_one_file_has_none(tm
 
 
 def test_tokens_with_the_same_neighbours_start_close_to_each_other(tmp_path):
-    model, data = started(tmp_path, "causal", "cooccurrence")
+    config = small_config(tmp_path, steps=1, embedding_init="cooccurrence", vocab_size=500)
+    data = prepare_corpus(config)
+    model = initial_model(config, data, Callback())
     ids = data.tokenizer.encode([" cat", " mouse", " law", " judge"])
     assert [len(one) for one in ids] == [1, 1, 1, 1]
     cat, mouse, law, judge = model.base.embedding.weight.detach()[[one[0] for one in ids]]
@@ -51,41 +45,6 @@ def test_tokens_with_the_same_neighbours_start_close_to_each_other(tmp_path):
 
     assert similarity(cat, mouse) > similarity(cat, law)
     assert similarity(law, judge) > similarity(mouse, judge)
-
-
-def test_a_masked_base_starts_by_averaging_its_neighbours(tmp_path):
-    model, _ = started(tmp_path, "masked", "cooccurrence")
-    attention = model.base.blocks[0].attention
-    x = torch.randn(1, 5, 32, generator=torch.Generator().manual_seed(0))
-    same = torch.zeros(1, 1, 5, 32)  # equal scores: every token has the same weight
-    mean = attend(same, same, x.unsqueeze(1))[0, 0]
-    with torch.no_grad():
-        attention.query_key_value.weight[:64] = 0
-    torch.testing.assert_close(attention(x, None, None)[0], 0.5 * mean)
-
-
-@pytest.fixture
-def counts(monkeypatch):
-    """How often a corpus is read to its end."""
-    counts = {"read": 0}
-    read = Corpus.__iter__
-
-    def counting_passes(corpus):
-        yield from read(corpus)
-        counts["read"] += 1
-
-    monkeypatch.setattr(Corpus, "__iter__", counting_passes)
-    return counts
-
-
-def test_preparing_reads_a_corpus_twice_and_then_never_again(counts, tmp_path, monkeypatch):
-    monkeypatch.setenv("HEADSTART_CACHE", str(tmp_path / "cache"))
-    config = small_config(tmp_path, "causal", steps=1, vocab_size=500)
-    first = prepare_corpus(config)
-    assert counts == {"read": 2}  # once for the tokenizer, once for both stores
-    again = prepare_corpus(config)
-    assert counts == {"read": 2}
-    assert again.identity == first.identity
 
 
 def with_task_text(folder, texts=TASK, **settings):
@@ -99,14 +58,6 @@ def test_only_the_last_fifth_of_the_steps_reads_task_text_every_second_one_at_mo
     assert read
     assert min(read) >= 0.8 * steps
     assert all(later - earlier >= 2 for earlier, later in itertools.pairwise(read))
-
-
-def test_little_task_text_is_read_only_a_few_times(tmp_path):
-    data, steps = with_task_text(tmp_path, TASK[:20]), 2_000
-    read = [data.source(step, steps) for step in range(steps)]
-    batches = [number for source, number in read if source is data.task_text]
-    assert batches == list(range(len(batches)))
-    assert len(batches) * data.rows <= MAX_TASK_PASSES * data.task_text.num_rows() + data.rows
 
 
 def test_validation_and_test_texts_are_not_in_the_corpus_that_a_config_opens(tmp_path):

@@ -14,7 +14,6 @@ from headstart.training.trainer import (
     Interrupted,
     MicroBatch,
     Trainer,
-    WeightAverage,
 )
 from tests.callbacks import StopAt
 from tests.model.networks import tiny
@@ -25,7 +24,7 @@ def network():
     return nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.3), nn.Tanh(), nn.Linear(8, 1))
 
 
-def make_trainer(model, folder=None, *, parts=1, steps=12, target=None, callback=None, **settings):
+def make_trainer(model, folder=None, *, steps=12, target=None, callback=None, **settings):
     """Learn a sum; `target(step, y)` changes what a step must learn."""
 
     def batches(step):
@@ -33,13 +32,7 @@ def make_trainer(model, folder=None, *, parts=1, steps=12, target=None, callback
         y = x.sum(1, keepdim=True)
         y = y if target is None else target(step, y)
 
-        def part(number):
-            here = slice(number, None, parts)
-            return MicroBatch(
-                lambda: (model(x[here]) - y[here]).square().sum(), len(x[here]), len(x[here])
-            )
-
-        return [part(number) for number in range(parts)]
+        return [MicroBatch(lambda: (model(x) - y).square().sum(), len(x), len(x))]
 
     def evaluate():
         return {"loss": float(sum(p.square().sum() for p in model.parameters()))}
@@ -70,34 +63,18 @@ def test_a_run_stopped_anywhere_and_resumed_has_the_bits_of_the_uninterrupted_on
         second = network()
         state = make_trainer(second, folder).fit(resume=True)
         assert equal(weights(whole), weights(second))
-        for one, two in zip(expected.history, state.history, strict=True):
-            assert {**one, "seconds": 0, "total_seconds": 0} == {
-                **two,
-                "seconds": 0,
-                "total_seconds": 0,
-            }
+        losses = [[entry["loss"] for entry in run.history] for run in (expected, state)]
+        assert losses[0] == losses[1]
 
 
-def test_timing_takes_complete_steps_and_puts_everything_back():
+def test_timing_steps_changes_nothing():
     timed, plain = network(), network()
     trainer = make_trainer(timed)
-    updates = []
-    step = trainer.optimizer.step
-    trainer.optimizer.step = lambda: updates.append(step())
     assert trainer.time_steps([0, 3, 6]) > 0
-    assert len(updates) % 3 == 1  # with clipping and update; the first one warms up
     assert equal(weights(timed), weights(plain))
     trainer.fit()
     make_trainer(plain).fit()
     assert equal(weights(timed), weights(plain))
-
-
-def test_accumulated_micro_batches_are_the_large_batch():
-    whole, parts = network().eval(), network().eval()
-    make_trainer(whole).gradients(0)
-    make_trainer(parts, parts=3).gradients(0)
-    for a, b in zip(whole.parameters(), parts.parameters(), strict=True):
-        torch.testing.assert_close(a.grad, b.grad)
 
 
 def test_a_nan_stops_the_run_and_names_the_step_and_the_last_good_checkpoint(tmp_path):
@@ -107,12 +84,6 @@ def test_a_nan_stops_the_run_and_names_the_step_and_the_last_good_checkpoint(tmp
     with pytest.raises(HeadstartError, match=r"at step 6.*step-00000005") as error:
         make_trainer(network(), tmp_path, target=broken).fit()
     assert error.value.code == "diverged"
-
-
-def test_two_checkpoints_are_saved_and_nothing_half_written(tmp_path):
-    make_trainer(network(), tmp_path).fit()
-    names = sorted(path.stem for path in (tmp_path / "checkpoints").iterdir())
-    assert names == ["step-00000011", "step-00000012"]
 
 
 @pytest.mark.parametrize("how", ["cut", "flipped", "empty", "another loss", "no checksum"])
@@ -176,36 +147,3 @@ def test_norms_biases_and_embeddings_do_not_decay():
     for name in decayed:
         assert name.endswith("weight")
         assert not any(word in name for word in ("embedding", "norm", "positions", "token_types"))
-
-
-def averaged(values, share, epoch_steps=1):
-    """The mean where the weight has these values after the steps."""
-    model = nn.Linear(1, 1, bias=False)
-    average = WeightAverage(model, share, epoch_steps)
-    for step, value in enumerate(values, start=1):
-        nn.init.constant_(model.weight, value)
-        average.update(step, len(values))
-    return model, average
-
-
-def test_the_mean_is_of_the_ends_of_the_last_epochs():
-    _, average = averaged([1, 2, 3, 4, 5, 6, 7, 8], 0.5, epoch_steps=2)
-    assert average.mean["weight"].item() == pytest.approx(7)
-    _, average = averaged([1, 2, 3, 4, 5], 0.5)  # half of five epochs are two
-    assert average.mean["weight"].item() == pytest.approx(4.5)
-
-
-def test_training_continues_with_its_own_weights():
-    model, average = averaged([1, 3], 1.0)
-    average.swap()
-    assert model.weight.item() == pytest.approx(2)
-    average.swap()
-    assert model.weight.item() == 3
-
-
-@pytest.mark.parametrize("share", [0.0, 0.5])
-def test_fewer_than_two_epochs_are_not_averaged(share):
-    model, average = averaged([1, 3], share)
-    assert average.mean == {}
-    average.swap()
-    assert model.weight.item() == 3

@@ -1,10 +1,8 @@
 """The app as a test talks to it: through requests, or through a real browser."""
 
 import contextlib
-import shutil
 import socket
 import sys
-import tempfile
 import threading
 import time
 from dataclasses import dataclass
@@ -19,12 +17,6 @@ TINY = [
     *("--epochs=2", "--tokens=16384", "--threads=1", "--vocab-size=300"),
     *("--width=16", "--layers=1", "--heads=2", "--feed-forward-width=32"),
 ]
-FLAGS = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-)
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-DRIVER = shutil.which("chromedriver")
 TABLE = b"text,label\nfine film,good\nbad film,poor\n"
 ECHO = "import json, sys; print(json.dumps({'warnings': [], 'arguments': sys.argv[1:]}))"
 SLEEPS = "import time; time.sleep(60)"
@@ -133,22 +125,3 @@ def serving(folder, **options):
             end_all(app.state.studies)
             server.should_exit = True
             thread.join()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-    if not (CHROMIUM and DRIVER):
-        pytest.skip("no Chromium here: apt-get install chromium chromium-driver")
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        for flag in (*FLAGS, f"--user-data-dir={folder}/profile"):
-            options.add_argument(flag)
-        options.add_experimental_option("prefs", {"download.default_directory": folder})
-        service = webdriver.ChromeService(executable_path=DRIVER)  # never look for another
-        driver = webdriver.Chrome(options=options, service=service)
-        driver.downloads = folder
-        yield driver
-        driver.quit()

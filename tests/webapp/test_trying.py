@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from headstart.webapp.trying import LONGEST, describe_classifier, predict_texts
+from headstart.webapp.routes import LONGEST, describe_classifier, predict_texts
 from tests.baselines.saved import classifier_run
 from tests.webapp.conftest import ended
 

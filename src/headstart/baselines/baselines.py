@@ -22,8 +22,6 @@ from headstart.training.callbacks import Callback
 from headstart.training.finetune import TASK_LIMITS
 from headstart.training.initialization import read_splits
 
-MAX_CHARACTERS = 2_000_000  # of training text that a linear model fits in seconds
-
 # The linear model of each task that has one, and its name.
 LINEAR_MODELS: dict[str, tuple[str, type[LinearTextClassifier]]] = {
     "classification": ("TF-IDF", TfidfClassifier),
@@ -34,29 +32,12 @@ LINEAR_MODELS: dict[str, tuple[str, type[LinearTextClassifier]]] = {
 
 
 def baselines_for(
-    task: Task[Any],
-    train: Any,
-    validation: Any,
-    test: Any,
-    *,
-    max_characters: int = MAX_CHARACTERS,
+    task: Task[Any], train: Any, validation: Any, test: Any, *, max_characters: int = 2_000_000
 ) -> list[dict[str, Any]]:
     """Compute the trivial baseline and, where the task has one, the linear one.
 
-    Parameters
-    ----------
-    task : Task
-    train, validation : rows of the task
-        Those that trained the run, and those that selected its weights; here they select C.
-    test : rows of the task
-        Those that the run is evaluated on.
-    max_characters : int
-        Fit the linear model to a random sample of rows with so many characters.
-
-    Returns
-    -------
-    list of dict
-        `name`, `about` and `metrics` with their intervals.
+    The rows are those that trained the run, selected its weights (here they select C) and evaluate
+    it. The linear model is fitted in seconds, to a random sample of `max_characters`.
     """
     name, scores = task.trivial(train, test)
     name, _, about = name.partition(": ")
@@ -79,14 +60,8 @@ def baselines_for(
 def baselines_of_run(folder: Path, task: Task[Any], test: Any = None) -> list[dict[str, Any]]:
     """Compute the baselines of a fine-tuned run, fitted to the rows that trained it.
 
-    Parameters
-    ----------
-    folder : Path
-        The run; its config says where its dataset is. Rows that it does not know are dropped.
-    task : Task
-        The run's task.
-    test : rows of its task, optional
-        Those that it is evaluated on; by default its validation rows.
+    Its config says where its dataset is; rows that the run does not know are dropped. By default
+    its validation rows evaluate.
     """
     splits = read_splits(FinetuneConfig.load(folder), Callback())
     parts = []
@@ -123,19 +98,8 @@ def texts_and_labels(task: Task[Any], rows: Any) -> tuple[Any, Any]:
     return rows.texts, task.matrix(rows) if isinstance(task, MultiLabel) else rows.labels
 
 
-NOT_A_NETWORK = (
-    "It is not a network: it runs with headstart predict and headstart serve, and cannot be "
-    "exported to ONNX or transformers."
-)
-
-
 def save_arm(
-    run: ClassifierRun,
-    config: FinetuneConfig,
-    splits: Splits[Dataset],
-    folder: Path,
-    *,
-    arm: str,
+    run: ClassifierRun, config: FinetuneConfig, splits: Splits[Dataset], folder: Path, *, arm: str
 ) -> None:
     """Write a fitted classifier of a study as a run, with its config and the rows that it saw.
 
@@ -156,25 +120,22 @@ def save_arm(
         "validation_rows": len(rows),
         "validation": {"validation_loss": metrics.pop("loss"), **metrics},
     }
-    measure = task.row_scores(scores, rows)[task.metric].interval()
+    found = task.row_scores(scores, rows)[task.metric].interval()
+    measured_on = f"validation, {len(rows):,} rows"
+    no_network = (
+        "It is not a network: it runs with headstart predict and headstart serve, and cannot be "
+        "exported to ONNX or transformers."
+    )
     write_card(
         folder,
         title=f"A model for {task.name}, made with Headstart",
         facts={
             **facts,
             "labels": ", ".join(run.labels[:30]),
-            "rows": f"{len(splits.train):,} trained it, {len(rows):,} measured it",
+            "rows": f"{len(splits.train):,} for training, {len(rows):,} for evaluation",
         },
-        scores=[
-            CardScore(
-                task.metric,
-                measure.value,
-                f"validation, {len(rows):,} rows",
-                measure.low,
-                measure.high,
-            )
-        ],
+        scores=[CardScore(task.metric, found.value, measured_on, found.low, found.high)],
         use=usage(len(task.input_names)),
-        limits=(*TASK_LIMITS, NOT_A_NETWORK, *task.notes(scores, rows, run.temperature)),
+        limits=(*TASK_LIMITS, no_network, *task.notes(scores, rows, run.temperature)),
     )
     write_summary(summary, folder)

@@ -39,9 +39,6 @@ from headstart.run import over_all_labels
 from headstart.tasks.classification import CERTAIN
 
 MAX_FEATURES = 200_000  # words and pairs of words, and as many character n-grams
-FEW_LABELS = 8  # of a text with several labels: up to so many, each selects its C
-USUAL_C = 3.0
-HASHED = 2**18  # columns of the tagger's features
 Floats = NDArray[np.float64]
 Words = Sequence[Sequence[str]]
 
@@ -53,17 +50,9 @@ class LinearTextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore
     indicator matrix (rows, labels) for texts with several labels: one regression per label.
 
     C, the inverse of the regularisation, is the best of eight values, by the log-loss of held-out
-    rows.
-
-    Attributes
-    ----------
-    classes_ : array of shape (classes,)
-    C_ : list of float
-        One, or for texts with several labels one per label.
-    coef_, intercept_ : arrays of shape (classes, features) and (classes,)
-        Two classes have one row, for the second.
-    oof_scores_ : list of arrays
-        For each fold the scores of its held-out rows, by a model that was not trained on them.
+    rows. `C_` lists one, or one per label. Of two classes, `coef_` (classes, features) and
+    `intercept_` have one row, for the second. `oof_scores_` are the scores of each fold's held-out
+    rows, by a model that was not trained on them.
     """
 
     kind: ClassVar[str]  # in saved runs; the name of the arm
@@ -80,15 +69,8 @@ class LinearTextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore
     ) -> Self:
         """Select C and fit all training rows.
 
-        Parameters
-        ----------
-        texts, labels : sequences
-            The training rows.
-        validation : tuple of (texts, labels), optional
-            Rows that select C in place of folds.
-        folds : sequence of Fold, optional
-            Parts of the training rows that select C; features are fitted anew in each. By default
-            those of `make_folds`, which networks use too. Without any, C is the middle value.
+        Texts and labels of `validation` select C in place of folds. In folds, by default those of
+        `make_folds`, features are fitted anew in each. Without any, C is the middle value.
         """
         outputs = self._targets(labels)
         if len(texts) != len(labels):
@@ -113,7 +95,7 @@ class LinearTextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore
                 features, held_features = map(space.coordinates, (features, held_features))
             parts.append((features, self._targets(y), held_features, self._targets(held_y)))
         features = parts.pop()[0]  # of all rows, as is what the features have learned
-        values = self.Cs if len(outputs) <= FEW_LABELS else [USUAL_C]
+        values = self.Cs if len(outputs) <= 8 else [3.0]  # each of many labels selecting is slow
         self.C_, models, fold_models = [], [], []
         for number, y in enumerate(outputs):
             C, fitted = values[len(values) // 2], list[Any]()
@@ -130,7 +112,8 @@ class LinearTextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore
         for number, (_, _, held, _) in enumerate(splits):
             model = _join([fitted[number] for fitted in fold_models])
             columns = np.searchsorted(self.classes_, model[0])  # a fold may lack a rare class
-            found = over_all_labels(_logits(parts[number][2], *model), columns, len(self.classes_))
+            logits = _logits(parts[number][2], *model)
+            found = over_all_labels(logits, columns, len(self.classes_))
             self.oof_scores_.append(self._per_text(found, held))
         return self
 
@@ -142,7 +125,7 @@ class LinearTextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore
 
     def predict(self, texts: Sequence[Any]) -> Any:
         """Predict the most probable class of each text."""
-        best = self.scores(texts).argmax(axis=1)
+        best = self.scores(texts).argmax(axis=1)  # before `classes_`: this checks that it is fitted
         return np.asarray(self.classes_[best])
 
     def write(self, folder: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
@@ -246,8 +229,6 @@ class TfidfClassifier(_NgramClassifier):
     Words alone and in pairs, and 3 to 5 characters (they see endings, typos and languages without
     spaces), are weighted by 1 + ln(count) and by idf.
 
-    Example
-    -------
     >>> texts = ["a fine film", "fine acting", "a dull film", "dull acting"]
     >>> TfidfClassifier().fit(texts, [1, 1, 0, 0]).predict(["so fine", "so dull"])
     array([1, 0])
@@ -294,8 +275,6 @@ class NaiveBayesClassifier(_NgramClassifier):
     Manning 2012, "Baselines and bigrams"). With more than two classes a feature has the size of its
     largest ratio.
 
-    Example
-    -------
     >>> texts = ["a fine film", "fine acting", "a dull film", "dull acting"]
     >>> NaiveBayesClassifier().fit(texts, [1, 1, 0, 0]).predict(["so fine", "so dull"])
     array([1, 0])
@@ -322,13 +301,8 @@ class CooccurrenceClassifier(LinearTextClassifier):
     Tokens with the zero vector (special, or not in the corpus) do not count. Columns are centred
     but not scaled one by one: the decomposition has sorted them, and scaling the last ones up to
     the size of the first costs 4 to 8 points. Mean and maximum have one scale each
-    (research/cooccurrence.md has the numbers).
-
-    Parameters
-    ----------
-    vectors : array of shape (vocab_size, width)
-    tokenizer : Tokenizer, optional
-        Without one, a text is an array of token ids, and the classifier cannot be saved.
+    (research/cooccurrence.md has the numbers). `vectors` are (vocab_size, width). Without a
+    tokenizer, a text is an array of token ids, and the classifier cannot be saved.
     """
 
     kind = "cooc-lr"
@@ -383,7 +357,7 @@ class WordTagger(LinearTextClassifier):
 
     def _features(self, texts: Words) -> sparse.csr_matrix:
         names = (word_features(words, place) for words in texts for place in range(len(words)))
-        return FeatureHasher(HASHED, input_type="string", alternate_sign=False).transform(names)
+        return FeatureHasher(2**18, input_type="string", alternate_sign=False).transform(names)
 
     def _targets(self, labels: Any) -> list[NDArray[np.int64]]:
         return [np.concatenate([np.asarray(tags, dtype=np.int64) for tags in labels])]
@@ -459,8 +433,6 @@ def _logits(features: Any, classes: NDArray[Any], coef: Floats, intercept: Float
 def word_features(words: Sequence[str], place: int) -> list[str]:
     """Return the features of one word of a sentence, as names.
 
-    Example
-    -------
     >>> word_features(["in", "Oslo"], 1)[:4]
     ['word=oslo', 'shape=LuLl', 'suffix=o', 'suffix=lo']
     """

@@ -19,23 +19,18 @@ from headstart.run import Run
 
 Floats = NDArray[np.float64]
 PRIOR = 4.0  # pull towards equal weights, in rows' worth of curvature
-SMALLEST = 1e-7  # a probability of 0 would be a veto against all other members
 MEMBERS = "members"
 
 
 class Stack:
-    """Mix the probabilities of two or more classifiers.
+    """Mix the probabilities of two or more classifiers, with a weight for each.
 
     Two things prevent overfitting a hundred rows: the weights are pulled towards equal ones, and
     where the mixture does not explain the labels clearly better than the best member alone (by one
     nat for each weight: Akaike's criterion), that member is used alone.
 
-    Parameters
-    ----------
-    weights : array of shape (members,)
-    members : dict of str to Run, optional
-        The members by the name of their arm, all with the same labels: with them, a stack predicts
-        texts and can be saved.
+    With `members`, runs with the same labels by the name of their arm, a stack predicts texts and
+    can be saved.
     """
 
     kind = "stack"
@@ -46,14 +41,9 @@ class Stack:
 
     @classmethod
     def fit(cls, X: Sequence[ArrayLike], y: ArrayLike) -> Self:
-        """Fit the weights to rows that no member was trained on.
+        """Fit the weights to the probabilities (rows, classes) of each member, and class numbers.
 
-        Parameters
-        ----------
-        X : sequence of arrays of shape (rows, classes)
-            The members' probabilities.
-        y : array of shape (rows,)
-            Class numbers.
+        No member may have been trained on these rows.
         """
         logs, labels = _logs(X), np.asarray(y)
         members, rows = len(logs), np.arange(len(labels))
@@ -141,4 +131,5 @@ def _logs(probabilities: Sequence[Any]) -> Floats:
     members = [np.asarray(member, dtype=np.float64) for member in probabilities]
     if any(member.shape != members[0].shape or member.ndim != 2 for member in members):
         raise ValueError(f"the members' (rows, classes) differ: {[m.shape for m in members]}")
-    return np.asarray(np.log(np.maximum(np.stack(members), SMALLEST)))
+    # A probability of 0 would be a veto against all other members.
+    return np.asarray(np.log(np.maximum(np.stack(members), 1e-7)))

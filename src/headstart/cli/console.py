@@ -1,10 +1,8 @@
 """Where output goes, how it looks, how progress is shown, and how errors end.
 
 Results go to standard output. Messages, warnings and progress go to standard error, so that
-`--json` leaves exactly one document on standard output.
-
-Strings are printed literally: a label `[neg]` is not markup. Styles come from `styled`, whose
-template may hold markup while its values may not. Control characters are printed as escapes.
+`--json` leaves exactly one document on standard output. Strings are printed literally, except for
+templates (`styled`), and control characters as escapes.
 
 Exit codes: 2 is a problem that the user can solve, 1 a bug in Headstart, 130 a stop by the user.
 """
@@ -37,8 +35,6 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but tab and line f
 def visible(text: str) -> str:
     """Return the text with its control characters as escapes.
 
-    Example
-    -------
     >>> print(visible("\\x1b[31mred"))
     \\x1b[31mred
     """
@@ -83,13 +79,6 @@ class _Literal(Formatter):
 def styled(template: str, **values: Any) -> Text:
     """Fill a template that has Rich markup with values that are taken literally.
 
-    Parameters
-    ----------
-    template : text with markup and with fields as in `str.format`: `"[bold]{run}[/]: {rows:,}"`.
-    values : what is put into the fields; square brackets in them have no meaning.
-
-    Example
-    -------
     >>> styled("label [bold]{label}[/], {share:.0%}", label="[/]", share=0.5).plain
     'label [/], 50%'
     """
@@ -99,6 +88,11 @@ def styled(template: str, **values: Any) -> Text:
 def write(template: str, **values: Any) -> None:
     """Print a line of the result: a template as in `styled`, which the terminal wraps."""
     results().print(styled(template, **values), soft_wrap=True)
+
+
+def show(*parts: RenderableType) -> None:
+    """Print tables of the result; an empty text is an empty line."""
+    results().print(*parts)
 
 
 def message(template: str, **values: Any) -> None:
@@ -123,14 +117,7 @@ def print_json(document: dict[str, Any]) -> None:
 def print_result(
     document: dict[str, Any], show: Callable[[dict[str, Any]], None] | str, *, json: bool
 ) -> None:
-    """Print what a command found, as JSON or for people.
-
-    Parameters
-    ----------
-    document : the result.
-    show : prints the result for people; or a template as in `styled`.
-    json : whether to print the document instead.
-    """
+    """Print what a command found, as JSON or with `show`, which may be a template for `styled`."""
     if json:
         print_json(document)
     elif isinstance(show, str):
@@ -140,12 +127,9 @@ def print_result(
 
 
 def record_table(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -> Table:
-    """Make a table of records.
+    """Make a table of records; columns are the keys to show, with the format of their values.
 
-    Parameters
-    ----------
-    rows : the records; a missing value is an empty cell, a text is shown as it is.
-    columns : the keys to show, with the format of each value; numbers are aligned to the right.
+    A missing value is an empty cell, a text is shown as it is; numbers are aligned to the right.
     """
     table = Table(
         box=None, header_style="dim", pad_edge=False, show_header=any(map(str.strip, columns))
@@ -179,8 +163,6 @@ def duration(seconds: float) -> str:
 def shortened(text: str, length: int = 160) -> str:
     """Write the beginning of a text in one line, with invisible characters as escapes.
 
-    Example
-    -------
     >>> shortened("two\\nlines"), shortened("cut", 2)
     ('two lines', 'cu…')
     """
@@ -198,8 +180,6 @@ class Display:
 
     What is printed meanwhile appears above the bar. Leaving the `with` block ends the last stage.
 
-    Example
-    -------
     >>> with Display() as display:
     ...     show = display.stage("reading")
     ...     show(10, 200)
@@ -231,14 +211,8 @@ class Display:
     def stage(self, name: str, done: int = 0) -> Callable[..., None]:
         """Begin a stage; the previous one ends.
 
-        Parameters
-        ----------
-        name : what is done.
-        done : what an earlier session has done, which says nothing about the speed.
-
-        Returns
-        -------
-        A function of the amount done, of the total or `None`, and of more to show.
+        `done` is what an earlier session has done, which says nothing about the speed. Returns a
+        function of the amount done, of the total or `None`, and of more to show.
         """
         self.end_stage()
         self.name = name
@@ -259,12 +233,7 @@ class Display:
 
 
 def run_guarded(command: Callable[[], Any]) -> int:
-    """Run the command line and return its exit code; whatever goes wrong is one message.
-
-    Parameters
-    ----------
-    command : does the work; if it returns an exit code, that is the result.
-    """
+    """Run the command line and return its exit code; whatever goes wrong is one message."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError, ValueError):  # a stream of a test or a notebook
             # Characters that the terminal's encoding lacks are printed as escapes.
@@ -317,9 +286,8 @@ def _usage_error(error: BaseException) -> HeadstartError | None:
     if not hasattr(error, "format_message"):
         return None
     path = getattr(getattr(error, "ctx", None), "command_path", "headstart")
-    return HeadstartError(
-        error.format_message(), fix=f"{path} --help lists the options", code="usage"
-    )
+    fix = f"{path} --help lists the options"
+    return HeadstartError(error.format_message(), fix=fix, code="usage")
 
 
 def _close_quietly() -> None:

@@ -1,30 +1,20 @@
 """Look before training: `headstart inspect` (data), `params` (network), `doctor` (machine)."""
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated, Any
 
 from rich.table import Table
 
-from headstart.cli.console import (
-    Display,
-    facts_table,
-    print_json,
-    print_result,
-    record_table,
-    results,
-    shortened,
-    write,
-)
+from headstart.cli import console
 from headstart.cli.options import Debug, Json, from_config, option, with_task
 from headstart.config import SIZES, DatasetSettings, FinetuneConfig, MachineSettings
 from headstart.errors import HeadstartError
 
-PERCENTILES = {"5": "5 %", "50": "median", "95": "95 %", "max": "longest"}
+SHARES = (("5", "5 %"), ("50", "median"), ("95", "95 %"), ("max", "longest"))
 MOST_LABELS = 50  # are printed; --json has all
 OVERLAP_HELP = (
-    "equal: the same except for case and spacing; similar: most sequences of three words are the "
-    "same; inside: a longer text contains it word for word; contains: it contains a shorter text"
+    "equal: the same except for case and spacing; nearly equal: most sequences of three words are "
+    "the same; inside a longer text, around a shorter one: word for word"
 )
 COUNT_COLUMNS = {
     **{"name": "", "formula": "", "numbers": ""},
@@ -48,12 +38,6 @@ def inspect(
             panel="Data",
         ),
     ] = None,
-    tokenizer: Annotated[
-        Path | None,
-        option(
-            help="Measure lengths in tokens of this tokenizer; by default in words.", panel="Data"
-        ),
-    ] = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -71,12 +55,11 @@ def inspect(
         )
     from headstart.data.corpus import read_corpus
     from headstart.data.inspect import inspect_data
-    from headstart.data.tokenizers import load_tokenizer
     from headstart.tasks import find_task
 
     splits: Any = None
     unlabelled: Any = None
-    with Display() as display:
+    with console.Display() as display:
         show = display.stage("reading")
         if config.dataset:
             splits = find_task(config.task).read(
@@ -92,12 +75,9 @@ def inspect(
         if config.drop_overlap and splits and unlabelled:
             evaluated = [part for part in (splits.validation, splits.test) if part is not None]
             unlabelled = unlabelled.without(text for part in evaluated for text in part.groups)
-        encoder = None if tokenizer is None else load_tokenizer(tokenizer)
-        found = inspect_data(
-            splits, unlabelled, tokenizer=encoder, progress=display.stage("inspecting")
-        )
+        found = inspect_data(splits, unlabelled, progress=display.stage("inspecting"))
     if json:
-        print_json(asdict(found))
+        console.print_json(asdict(found))
     else:
         print_inspection(found)
 
@@ -105,35 +85,31 @@ def inspect(
 def print_inspection(found: Any) -> None:
     """Print the sizes, labels and overlaps that an inspection found, examples, and warnings."""
     for line in found.found:
-        write("{line}", line=line)
-    sizes = {part["name"]: _sizes(part, found.unit) for part in found.parts}
-    results().print(facts_table(sizes), "")
+        console.write("{line}", line=line)
+    sizes = {
+        part["name"]: {
+            "texts": part["documents"],
+            "words": part["words"],
+            **{f"words per text, {how}": part["percentiles"].get(n, 0) for n, how in SHARES},
+            "duplicates": part["duplicates"],
+        }
+        for part in found.parts
+    }
+    console.show(console.facts_table(sizes), "")
     labelled = [part for part in found.parts if part["labels"]]
     if labelled:
-        results().print(label_table(labelled), "")
+        console.show(label_table(labelled), "")
     examples = [
-        f"{one['part']} in {one['other']}: “{shortened(text)}”"
+        f"{one['part']} in {one['other']}: “{console.shortened(text)}”"
         for one in found.overlaps
         for text in one["examples"]
     ]
     if examples:
-        write("[dim]{help}[/]", help=OVERLAP_HELP)
+        console.write("[dim]{help}[/]", help=OVERLAP_HELP)
     for line in examples:
-        write("{line}", line=line)
+        console.write("{line}", line=line)
     for warning in found.warnings:
-        write("[yellow]! {warning}[/]", warning=warning)
-
-
-def _sizes(part: dict[str, Any], unit: str) -> dict[str, int | str]:
-    return {
-        "texts": part["documents"],
-        unit: part["tokens"],
-        **{
-            f"{unit} per text, {how}": part["percentiles"].get(number, 0)
-            for number, how in PERCENTILES.items()
-        },
-        "duplicates": part["duplicates"],
-    }
+        console.write("[yellow]! {warning}[/]", warning=warning)
 
 
 def label_table(parts: list[dict[str, Any]]) -> Table:
@@ -143,11 +119,11 @@ def label_table(parts: list[dict[str, Any]]) -> Table:
     columns: dict[str, dict[str, int | str]] = {}
     for part in parts:
         columns[part["name"]] = {
-            shortened(name): f"{count:,} ({count / max(1, part['labelled']):.0%})"
+            console.shortened(name): f"{count:,} ({count / max(1, part['labelled']):.0%})"
             for name in frequent[:MOST_LABELS]
             for count in [part["labels"].get(name, 0)]
         }
-    return facts_table(columns, corner=f"{len(frequent):,} labels")
+    return console.facts_table(columns, corner=f"{len(frequent):,} labels")
 
 
 @from_config(FinetuneConfig, only=("preset", "objective", *SIZES))
@@ -182,57 +158,48 @@ def params(
     document = counts.document()
     if explain:
         document["common_mistakes"] = common_mistakes(counts)
-    print_result(document, print_counts, json=json)
+    console.print_result(document, print_counts, json=json)
 
 
 def print_counts(document: dict[str, Any]) -> None:
     """Print the parts, the totals and, if asked for, common mistakes."""
     from headstart.model.counts import SYMBOLS
 
-    write(
+    console.write(
         "[bold]{preset}[/]: vocabulary {vocab_size:,}, width {width}, {layers} layers, {heads} "
         "heads, feed-forward {feed_forward_width}, {positions} positions, {attention}",
         preset=document["preset"],
         **document["config"],
     )
     totals = {"base": document["base"], **document["total"]}
+    for row in document["parts"]:
+        row["trained"] = "yes" if row["trainable"] else row["note"]
     for part, total in totals.items():
         whole = totals["language_modeling"] if part == "base" else total
-        rows = [
-            row
-            | {
-                "share": row["count"] / whole,
-                "trained": "yes" if row["trainable"] else row["note"],
-            }
-            for row in document["parts"]
-            if row["of"] == part
-        ]
-        results().print(record_table(rows, COUNT_COLUMNS))
+        own = [row for row in document["parts"] if row["of"] == part]
+        rows = [{**row, "share": row["count"] / whole} for row in own]
+        console.show(console.record_table(rows, COUNT_COLUMNS))
         title = "base" if part == "base" else f"base + {HEADS.get(part, part)} head"
-        write("[bold]{title} [cyan]{total:,}[/][/]\n", title=title, total=total)
+        console.write("[bold]{title} [cyan]{total:,}[/][/]\n", title=title, total=total)
     layer = document["layer"]
-    write(
+    console.write(
         "one layer: {total:,} = {sizes}",
         total=sum(layer.values()),
         sizes=" + ".join(f"{name} {count:,}" for name, count in layer.items()),
     )
     formulas = "".join(row["formula"] for row in document["parts"])
     used = " · ".join(f"{symbol} {name}" for symbol, name in SYMBOLS.items() if symbol in formulas)
-    write("[dim]{used}; shares of the base refer to language modelling[/]", used=used)
+    console.write("[dim]{used}; shares of the base refer to language modelling[/]", used=used)
     if "common_mistakes" in document:
-        write("\n[bold]Common mistakes[/]")
+        console.write("\n[bold]Common mistakes[/]")
     for one in document.get("common_mistakes", []):
         off = f"{abs(one['off_by']):,} {'too many' if one['off_by'] > 0 else 'too few'}"
-        write("  [bold]{name}[/]: {off}\n    [dim]{why}[/]", off=off, **one)
+        console.write("  [bold]{name}[/]: {off}\n    [dim]{why}[/]", off=off, **one)
 
 
 @from_config(MachineSettings, only=("device", "threads"))
-def doctor(
-    given: dict[str, Any],
-    json: Json = False,
-    debug: Debug = False,
-) -> None:
-    """Look at this machine, measure it, and report what Headstart uses of it."""
+def doctor(given: dict[str, Any], json: Json = False, debug: Debug = False) -> None:
+    """Measure this machine and show what Headstart uses: cores, memory, number format, speed."""
     from headstart.files import cache_folder
     from headstart.machine import choose_precision, look_up, pick_device, resolve_machine
 
@@ -247,12 +214,12 @@ def doctor(
         },
         "cache": {"folder": str(cache_folder()), "bytes": cached},
     }
-    print_result(document, print_machine, json=json)
+    console.print_result(document, print_machine, json=json)
 
 
 def print_machine(document: dict[str, Any]) -> None:
     """Print the facts about a machine, and what is used of it."""
     for title, facts in document.items():
-        write("[bold]{title}[/]", title=title)
+        console.write("[bold]{title}[/]", title=title)
         rows = [{"": name.replace("_", " "), " ": str(fact)} for name, fact in facts.items()]
-        results().print(record_table(rows, {"": "", " ": ""}), "")
+        console.show(console.record_table(rows, {"": "", " ": ""}), "")

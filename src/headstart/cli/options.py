@@ -41,7 +41,7 @@ Baselines = Annotated[
 ]
 CONFIG_FILE = option(
     "--config",
-    help="A TOML file of settings, such as a run's config.toml; options have priority.",
+    help="A TOML file with settings; options on the command line have priority.",
     metavar="FILE",
 )
 
@@ -52,12 +52,8 @@ def from_config(
     """Decorate a command whose settings are those of a config class.
 
     The function's first parameter is `given`: the settings that were given, by name, checked one
-    by one. Its other parameters are options that are not settings.
-
-    Parameters
-    ----------
-    config_class : declares the settings. If it belongs to a command, `--config FILE` is added.
-    only : the settings to take, if not all; then without `--config`.
+    by one. Its other parameters are options that are not settings. If the class belongs to a
+    command, and not `only` some settings are taken, `--config FILE` is added.
     """
     settings = config_class.settings()
     if only:
@@ -121,8 +117,6 @@ def _declare(one: Setting) -> Any:
 def help_text(one: Setting) -> str:
     """Describe a setting with its choices, bounds and default.
 
-    Example
-    -------
     >>> help_text(Setting("warmup", float, 0.1, "Share of the steps.", minimum=0, maximum=1))
     'Share of the steps. From 0 to 1. Default: 0.1.'
     """
@@ -131,7 +125,7 @@ def help_text(one: Setting) -> str:
         parts.append(f"Choices: {', '.join(one.choices)}.")
     if 1 in (one.maximum, one.below):
         parts.append("From 0 to 1.")
-    if one.default not in (None, []):
+    if one.default not in (None, []) and "by default" not in one.help:
         shown = {True: "yes", False: "no"}[one.default] if one.kind is bool else one.default
         parts.append(f"Default: {shown}.")
     return " ".join(parts)

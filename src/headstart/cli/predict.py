@@ -10,31 +10,18 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from headstart.cli.console import (
-    Display,
-    facts_table,
-    interval,
-    note,
-    print_json,
-    print_result,
-    record_table,
-    results,
-    shortened,
-    write,
-)
+from headstart.cli import console
 from headstart.cli.options import Baselines, Debug, Json, from_config, option
 from headstart.cli.training import baseline_table, find_baselines
 from headstart.config import DatasetSettings, FinetuneConfig, PretrainConfig, is_run
 from headstart.errors import HeadstartError
 from headstart.evaluation import metric_name
 
-OCCLUSION = "Each number is how much the log-odds of the label fall without this word."
 CALIBRATED = (
-    "; without the run's temperature of {temperature:.2f} (fitted on validation) log-loss "
-    "{log_loss_before:.3f} and calibration error {calibration_error_before:.1%}"
+    "; without the run's temperature ({temperature:.2f}, fitted on validation rows): loss "
+    "{log_loss_before:.3f}, calibration error {calibration_error_before:.1%}"
 )
 MOST_CLASSES = 12  # in tables for people
-TOO_LONG = "longer than this run reads (set with finetune's --length, or --long windows)"
 PERPLEXITY = (
     "perplexity [bold]{perplexity:,.1f}[/] per token, {bits_per_byte:.3f} bits per byte, "
     "over {tokens:,} tokens of {documents:,} documents"
@@ -115,7 +102,7 @@ def predict(
         effects = [asdict(word) for word in opened.explain(given_texts)]
         one["explanation"] = {"method": "occlusion", "effects": effects}
     if json:
-        print_json({"run": str(opened.folder), "predictions": found})
+        console.print_json({"run": str(opened.folder), "predictions": found})
     elif "tags" in task.prediction_fields:
         print_tags(found)
     elif "answer" in task.prediction_fields:
@@ -141,17 +128,18 @@ def _predict_file(
 ) -> None:
     from headstart.data.columns import ReadOptions
 
-    with Display() as display:
+    with console.Display() as display:
         summary = run.predict_file(
             source, output, options=ReadOptions(**given), progress=display.stage("predicting")
         )
     if json:
-        print_json(summary)
+        console.print_json(summary)
         return
     if summary["bad_rows"]:
         reasons = "; ".join(f"row {row['row']:,}: {row['error']}" for row in summary["bad"][:5])
-        note(f"{summary['bad_rows']:,} rows could not be predicted, {reasons}")
-    write(
+        reasons += "; …" if summary["bad_rows"] > 5 else ""
+        console.note(f"{summary['bad_rows']:,} rows could not be predicted ({reasons})")
+    console.write(
         "[bold]{output}[/]: {rows:,} rows, in the order of {source}",
         output=output,
         rows=summary["rows"],
@@ -171,9 +159,11 @@ def print_classes(found: list[dict[str, Any]], columns: list[str]) -> None:
             effects = sorted(one["explanation"]["effects"], key=lambda word: -abs(word["effect"]))
             strongest = "  ".join(f"{word['text']} {word['effect']:+.2f}" for word in effects[:8])
             rows.append({"text": Text(strongest, style="dim")})
-    results().print(record_table(rows, {"label": "", "probability": "", "text": ""}))
+    console.show(console.record_table(rows, {"label": "", "probability": "", "text": ""}))
     if "explanation" in found[0]:
-        write("[dim]{about}[/]", about=OCCLUSION)
+        console.write(
+            "[dim]Each number is how much the log-odds of the label fall without this word.[/]"
+        )
 
 
 def print_tags(found: list[dict[str, Any]]) -> None:
@@ -182,20 +172,23 @@ def print_tags(found: list[dict[str, Any]]) -> None:
     for one in found:
         tagged = zip(one["words"], one["tags"], strict=True)
         words = [f"{word}/{tag}" for word, tag in tagged if tag is not None]
-        write("{words}", words=" ".join(words))
+        console.write("{words}", words=" ".join(words))
         if unread := len(one["words"]) - len(words):
-            note(f"the last {unread:,} words were not read: the text is {TOO_LONG}")
+            console.note(
+                f"the last {unread:,} words were not read: the text is longer than this run reads "
+                "(set with finetune's --length, or --long windows)"
+            )
         if one["entities"]:
-            results().print(record_table(one["entities"], columns), "")
+            console.show(console.record_table(one["entities"], columns), "")
 
 
 def print_spans(found: list[dict[str, Any]]) -> None:
     """Print the answer to each question, and where it is in its text."""
     for one in found:
         if one["answer"] is None:
-            write("[dim]{question}[/] no answer in this text, {probability:.1%}", **one)
+            console.write("[dim]{question}[/] no answer in this text, {probability:.1%}", **one)
         else:
-            write(
+            console.write(
                 "[dim]{question}[/] [bold green]{answer}[/], {probability:.1%}, characters {start} "
                 "to {end}",
                 **one,
@@ -240,17 +233,19 @@ def evaluate(
         )
     rows, which = evaluation_rows(config, task, dataset, **given)
     found: dict[str, Any] = {"run": str(run), "evaluated_on": which}
-    with Display() as display:
+    with console.Display() as display:
         found |= opened.evaluate(rows, progress=display.stage("evaluating"))
     found["unfinished"] = is_run(run) and not opened.summary
     # An export does not know the rows that trained it, so it has nothing to be compared with.
     found["baselines"] = find_baselines(run, opened, rows) if baselines and is_run(run) else []
-    print_result(found, partial(print_evaluation, task), json=json)
+    console.print_result(found, partial(print_evaluation, task), json=json)
 
 
 def print_evaluation(task: Any, found: dict[str, Any]) -> None:
     """Print the metrics, the confusion, the baselines, the classes and the worst mistakes."""
-    write("[bold]{run}[/] on {evaluated_on}: {rows:,} {row_name}", row_name=task.row_name, **found)
+    console.write(
+        "[bold]{run}[/] on {evaluated_on}: {rows:,} {row_name}", row_name=task.row_name, **found
+    )
     notes = list(found.get("notes", []))
     if found["unfinished"]:
         notes.append(
@@ -263,43 +258,39 @@ def print_evaluation(task: Any, found: dict[str, Any]) -> None:
             "to select its weights"
         )
     if truncated := found.get("truncated"):
-        notes.append(
-            f"{truncated['texts']:,} texts are longer than the run reads; the rest was cut"
-        )
+        notes.append(f"{truncated['texts']:,} texts are longer than the run reads and were cut")
     for text in notes:
-        write("[yellow]note:[/] {text}", text=text)
-    intervals = {name: interval(one) for name, one in found["intervals"].items()}
+        console.write("[yellow]note:[/] {text}", text=text)
+    intervals = {name: console.interval(one) for name, one in found["intervals"].items()}
     for name, value in found.items():
         if isinstance(value, float):
             plain = f"{value:.3f}" if "loss" in name else f"{value:.1%}"
-            write(
-                "{name} [bold]{shown}[/]",
-                name=metric_name(name),
-                shown=intervals.get(name, plain),
+            console.write(
+                "{name} [bold]{shown}[/]", name=metric_name(name), shown=intervals.get(name, plain)
             )
     if calibration := found.get("calibration"):
         line = "calibration error {calibration_error_after:.1%}"
         if calibration["temperature"] != 1:
             line += CALIBRATED
-        write(line, **calibration)
+        console.write(line, **calibration)
     if "confusion" in found:
-        results().print("", confusion_table(found["confusion"], found["labels"]), "")
+        console.show("", confusion_table(found["confusion"], found["labels"]), "")
     if found["baselines"]:
-        results().print(baseline_table(found["baselines"], [task.metric, *intervals]), "")
+        console.show(baseline_table(found["baselines"], [task.metric, *intervals]), "")
     if classes := found.get("classes"):
         if len(classes) > MOST_CLASSES:
             classes = sorted(classes, key=lambda one: one["f1"])[:MOST_CLASSES]
-            write(
+            console.write(
                 "the lowest F1 of {count:,} classes (--json has all):", count=len(found["classes"])
             )
         shares = dict.fromkeys(("precision", "recall", "f1"), ".1%")
-        results().print(record_table(classes, {"name": "", **shares, "support": ","}))
+        console.show(console.record_table(classes, {"name": "", **shares, "support": ","}))
     if mistakes := found.get("mistakes"):
-        write("\n[bold]the most confident mistakes[/], of the model or of the labels")
+        console.write("\n[bold]the most confident mistakes[/], of the model or of the labels")
         for mistake in mistakes:
-            write(
+            console.write(
                 "{confidence:.1%} [red]{predicted}[/], labelled {true}, row {row}: [dim]{text}[/]",
-                **mistake | {"text": shortened(mistake["text"])},
+                **mistake | {"text": console.shortened(mistake["text"])},
             )
 
 
@@ -310,7 +301,7 @@ def confusion_table(confusion: list[list[int]], labels: list[str]) -> Table:
             label: dict(zip(labels, counts, strict=True))
             for label, counts in zip(labels, zip(*confusion, strict=True), strict=True)
         }
-        return facts_table(columns, corner="true ↓  predicted →")
+        return console.facts_table(columns, corner="true ↓  predicted →")
     mistakes: list[dict[str, Any]] = [
         {"labelled": true, "predicted": predicted, "rows": count}
         for true, counts in zip(labels, confusion, strict=True)
@@ -318,7 +309,7 @@ def confusion_table(confusion: list[list[int]], labels: list[str]) -> Table:
         if count and true != predicted
     ]
     frequent = sorted(mistakes, key=lambda one: -one["rows"])[:MOST_CLASSES]
-    return record_table(frequent, {"labelled": "", "predicted": "", "rows": ","})
+    return console.record_table(frequent, {"labelled": "", "predicted": "", "rows": ","})
 
 
 def generate(
@@ -357,7 +348,7 @@ def generate(
     )
     ended = bool(ids) and ids[-1] == opened.tokenizer.end_id
     document = {"prompt": prompt, "text": opened.tokenizer.decode(ids), "ended": ended}
-    print_result(document, "{prompt}{text}", json=json)
+    console.print_result(document, "{prompt}{text}", json=json)
 
 
 def fill(
@@ -383,10 +374,10 @@ def fill(
         for gap in language_model.fill(opened, text, candidates=candidates)
     ]
     if json:
-        print_json({"text": text, "gaps": gaps})
+        console.print_json({"text": text, "gaps": gaps})
     else:
         for gap in gaps:
-            results().print(record_table(gap, {"token": "", "probability": ".1%"}), "")
+            console.show(console.record_table(gap, {"token": "", "probability": ".1%"}), "")
 
 
 @from_config(PretrainConfig, only=("text_column", "encoding"))
@@ -407,12 +398,10 @@ def perplexity(
     from headstart import language_model
     from headstart.data.corpus import read_corpus
 
-    opened = language_model.open_language_model(
-        run, causal=True, to="measure the perplexity of a text"
-    )
+    opened = language_model.open_language_model(run, causal=True, to="measure a perplexity")
     corpus = read_corpus(files, **given)
-    with Display() as display:
+    with console.Display() as display:
         found = language_model.perplexity(
             opened, corpus, length=length, progress=display.stage("reading")
         )
-    print_result(found, PERPLEXITY, json=json)
+    console.print_result(found, PERPLEXITY, json=json)

@@ -17,8 +17,8 @@ from headstart.serve.settings import ServeConfig
 
 HOST = "127.0.0.1"  # of the web page
 READY = (
-    "a model of the task {task} listens at [bold]{address}/predict[/]; {address}/openapi.json "
-    "describes the requests\n[dim]Ctrl-C stops it[/]"
+    "send requests to [bold]{address}/predict[/] (task: {task}); {address}/openapi.json describes "
+    "them\n[dim]Ctrl-C stops the server[/]"
 )
 
 
@@ -26,8 +26,7 @@ READY = (
 def serve(
     given: dict[str, Any],
     run: Annotated[
-        Path,
-        typer.Argument(help="A fine-tuned run, a study (its best arm), or an export to ONNX."),
+        Path, typer.Argument(help="A fine-tuned run, a study (its best arm), or an export to ONNX.")
     ],
     json: Json = False,
     debug: Debug = False,
@@ -96,7 +95,7 @@ def print_export(found: dict[str, Any]) -> None:
     """Print where an export is, and how far its outputs are from the run's."""
     write("[bold]{out}[/]: {model}", **found)
     for one in found["comparisons"]:
-        write("  {inputs}: differs by {difference:.2g} at most", **one)
+        write("  {inputs}: difference of at most {difference:.2g}", **one)
     for text in found["notes"]:
         write("  note: {text}", text=text)
 
@@ -107,8 +106,7 @@ def app(
         option(help="Where uploads and studies are saved; by default your data folder."),
     ] = None,
     port: Annotated[
-        int,
-        option(min=0, max=65_535, help="The port; 0 finds a free one. Default: 8765."),
+        int, option(min=0, max=65_535, help="The port; 0 finds a free one. Default: 8765.")
     ] = 8765,
     upload_mb: Annotated[
         int, option(min=1, help="The largest file, in megabytes. Default: 1000.")

@@ -9,16 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from headstart.arms import arm_label
-from headstart.cli.console import (
-    duration,
-    message,
-    messages,
-    note,
-    print_json,
-    record_table,
-    results,
-    write,
-)
+from headstart.cli import console
 from headstart.cli.options import Debug, DryRun, Json, from_config, option, with_task
 from headstart.cli.training import TrainDisplay
 from headstart.config import PretrainConfig, StudyConfig, pin_base
@@ -49,8 +40,8 @@ def compare(
 
     headstart compare my-labels.csv --corpus my-text.txt --out studies/mine
 
-    Without a dataset: rotten-tomatoes, pretrained on imdb. Stopped or killed, the same command
-    resumes the study.
+    Without a dataset, the study uses rotten-tomatoes and pretrains on imdb. To resume an
+    interrupted study, repeat the command.
     """
     if given.get("base") is not None:
         given["base"] = pin_base(given["base"])
@@ -70,20 +61,12 @@ def compare(
             if dry_run:
                 display.on_plan(study)
                 if json:
-                    print_json(
-                        {
-                            **vars(study.plan),
-                            "arms": config.arms,
-                            "trainings": len(study.trainings),
-                            "warnings": study.data.notes,
-                        }
-                    )
+                    more = {"trainings": len(study.trainings), "warnings": study.data.notes}
+                    console.print_json({**vars(study.plan), "arms": config.arms, **more})
                 return
             finish_study(study, callback, command=command)
         except (Interrupted, KeyboardInterrupt):
-            message(
-                "stopped; finished trainings are saved. Resume with: {command}", command=command
-            )
+            console.message("stopped; finished jobs are saved. Resume: {command}", command=command)
             raise typer.Exit(130) from None
         callback.stage("computing intervals and writing the report")
         written = build_report(out)
@@ -95,7 +78,7 @@ def _print_report(written: Any, more: dict[str, Any], *, json: bool) -> None:
     """Print the recommendation, the verdict and the report's path; `more` is for JSON only."""
     advice, verdict = written.recommendation, written.verdict
     if json:
-        print_json(
+        console.print_json(
             {
                 "take": dict(zip(("arm", "objective"), advice.series, strict=True)),
                 "recommendation": advice.sentences,
@@ -107,8 +90,8 @@ def _print_report(written: Any, more: dict[str, Any], *, json: bool) -> None:
             }
         )
     else:
-        write(
-            "[bold]{advice}[/]\n{verdict}\n{command}\nreport: {path}",
+        console.write(
+            "[bold]{advice}[/]\n{verdict}\nnext: {command}\nreport: {path}",
             advice="\n".join(advice.sentences),
             verdict="\n".join(verdict.sentences),
             command=advice.command,
@@ -121,7 +104,7 @@ def labels(
     target: Annotated[
         float,
         option(
-            help="The accuracy that is wanted, from 0 to 1. Default: 0.85.",
+            help="The accuracy to reach, from 0 to 1. Default: 0.85.",
             panel="Study",
             min=0.001,
             max=0.999,
@@ -146,34 +129,25 @@ def labels(
     needed = Analysis(found).labels_needed(target)
     arms: list[dict[str, Any]] = []
     for (arm, objective), one in needed.items():
-        ends = (None, None, None) if isinstance(one, str) else (one.value, one.low, one.high)
-        finite = [round(end) if end is not None and math.isfinite(end) else None for end in ends]
-        arms.append(
-            {
-                "arm": arm,
-                "objective": objective,
-                **dict(zip(("labels", "low", "high"), finite, strict=True)),
-                "reason": one if isinstance(one, str) else "",
-            }
-        )
+        reason = one if isinstance(one, str) else ""
+        ends = [math.inf] * 3 if isinstance(one, str) else [one.value, one.low, one.high]
+        labels, low, high = (round(end) if math.isfinite(end) else None for end in ends)
+        numbers = {"labels": labels, "low": low, "high": high}
+        arms.append({"arm": arm, "objective": objective, **numbers, "reason": reason})
     budgets, metric = found.about["budgets"], metric_name(found.about["metric"])
     goal = f"{100 * target:g} % {metric}"
     if json:
-        print_json({"target": target, "budgets": budgets, "arms": arms})
+        console.print_json({"target": target, "budgets": budgets, "arms": arms})
     elif all(one["reason"] for one in arms):
         reasons = dict.fromkeys(one["reason"] for one in arms)
-        write("No estimate for {goal}: {reasons}.", goal=goal, reasons="; ".join(reasons))
+        console.write("No estimate for {goal}: {reasons}.", goal=goal, reasons="; ".join(reasons))
     else:
-        write("Labels for {goal}:", goal=goal)
-        rows = [
-            dict(
-                zip(
-                    COLUMNS, (series_name(one, found), *labels_cell(cell, budgets[-1])), strict=True
-                )
-            )
-            for one, cell in needed.items()
-        ]
-        results().print(record_table(rows, dict.fromkeys(COLUMNS, "")))
+        console.write("Labels for {goal}:", goal=goal)
+        rows = []
+        for series, one in needed.items():
+            cells = (series_name(series, found), *labels_cell(one, budgets[-1]))
+            rows.append(dict(zip(COLUMNS, cells, strict=True)))
+        console.show(console.record_table(rows, dict.fromkeys(COLUMNS, "")))
 
 
 def report(study: Study, json: Json = False, debug: Debug = False) -> None:
@@ -184,7 +158,7 @@ def report(study: Study, json: Json = False, debug: Debug = False) -> None:
     """
     from headstart.study.report.build import build_report
 
-    with messages().status("computing intervals …"):
+    with console.messages().status("computing intervals …"):
         written = build_report(study)
     _print_report(written, {}, json=json)
 
@@ -201,13 +175,9 @@ class StudyDisplay(TrainDisplay, StudyCallback):
         self.end_stage()
         self._study = study
         for line in plan_lines(study):
-            message("{line}", line=line)
-        if study.data.dropped:
-            from headstart.data.overlap import overlap_sentence
-
-            note(overlap_sentence(study.data.dropped))
+            console.message("{line}", line=line)
         for one in study.data.notes:
-            note(one)
+            console.note(one)
 
     def on_start(self, run: Any, step: int) -> None:
         """Print nothing: the plan of the study is printed."""
@@ -230,7 +200,7 @@ class StudyDisplay(TrainDisplay, StudyCallback):
         same = [one for one in done if _cell(one) == _cell(job)]
         if event == "done" and job in same and len(same) == len(study.plan.places):
             scores = [study.results[one].value("validation", metric) for one in same]
-            message(
+            console.message(
                 "{what}: validation {metric} {mean:.1%}, mean of {count:,} trainings",
                 what=what,
                 metric=metric_name(metric),
@@ -256,7 +226,7 @@ def plan_lines(study: Any) -> list[str]:
         f"compared by {metric_name(task.metric)}",
         f"plan: {', '.join(config.arms)} × {len(plan.seeds)} seeds{folds} × "
         f"{', '.join(f'{n:,}' for n in plan.budgets)} labels = {len(study.trainings)} trainings, "
-        f"{plan.jobs} at the same time; about {duration(plan.seconds)}",
+        f"{plan.jobs} at the same time; about {console.duration(plan.seconds)}",
     ]
     if plan.pretrain_steps:
         corpus = ", ".join(config.corpus) or "the training texts (no --corpus)"

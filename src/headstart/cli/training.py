@@ -9,20 +9,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 from rich.table import Table
 
-from headstart.cli.console import (
-    Display,
-    duration,
-    interval,
-    message,
-    messages,
-    note,
-    print_json,
-    print_result,
-    record_table,
-    results,
-    shortened,
-    write,
-)
+from headstart.cli import console
 from headstart.cli.options import (
     Baselines,
     Debug,
@@ -45,7 +32,6 @@ FORMATS = {  # other metrics are shares
     "next_sentence": ".4f",
     "contrastive": ".4f",
 }
-SWAP_COLUMNS = {"part": "", "status": "", "parameters": ",", "why": ""}
 NOT_METRICS = ("step", "train_loss", "loss", "validation_loss", "seconds", "total_seconds")
 PRETRAINED = (
     "[bold]{out}[/]: {tokens:,} tokens at {tokens_per_second:,.0f} per second; {found}\n"
@@ -87,16 +73,16 @@ def pretrain(
     if not running.first:
         return
     if dry_run:
-        print_result(run.plan, show_plan, json=json)
+        console.print_result(run.plan, show_plan, json=json)
     elif json:
-        print_json(run.summary)
+        console.print_json(run.summary)
     else:
         held_out, unigram = run.summary["held_out"], run.summary.get("unigram_perplexity")
         found = [] if unigram is None else [PERPLEXITY.format(unigram=unigram, **held_out)]
         found += [DOCUMENTS.format(**held_out)] if "document_accuracy" in held_out else []
-        write(PRETRAINED, out=out, found="; ".join(found), **run.summary)
+        console.write(PRETRAINED, out=out, found="; ".join(found), **run.summary)
         if unigram is not None and held_out["perplexity"] >= unigram:
-            note(
+            console.note(
                 "this base does not predict better than the unigram model: it has learned nothing "
                 "yet. Train longer (--minutes, --tokens) or give more text"
             )
@@ -120,7 +106,7 @@ def finetune(
     """
     config, resume = make_config(FinetuneConfig, given, out, resume=resume, source="dataset")
     if config.base is None and not resume:
-        note(
+        console.note(
             "no --base: the network starts from scratch. To pretrain one first: "
             "headstart pretrain my-text.txt --out runs/base"
         )
@@ -129,24 +115,24 @@ def finetune(
     with TrainDisplay() as display, resumable("finetune", out):
         run = train(config, out, resume=resume, callbacks=[display], dry_run=dry_run)
         if dry_run:
-            print_result(run.plan, show_plan, json=json)
+            console.print_result(run.plan, show_plan, json=json)
             return
     summary = run.summary
     compared = find_baselines(out, run) if baselines else []
     if json:
-        print_json(summary | {"baselines": compared})
+        console.print_json(summary | {"baselines": compared})
         return
     metrics = _metrics(summary["validation"])
     shown = ", ".join(f"{metric_name(name)} {value:.1%}" for name, value in metrics.items())
-    write(
+    console.write(
         "[bold]{out}[/]: epoch {best}, on validation: [bold]{shown}[/]",
         out=out,
         best=summary["best_epoch"],
         shown=shown,
     )
     if compared:
-        results().print(baseline_table(compared, metrics), "")
-    write("next, once, at the end: headstart evaluate {out} (on the test part)", out=out)
+        console.show(baseline_table(compared, metrics), "")
+    console.write("next, once, at the end: headstart evaluate {out} (on the test part)", out=out)
 
 
 def make_config(
@@ -154,14 +140,9 @@ def make_config(
 ) -> tuple[C, bool]:
     """Make the config of a training before anything heavy is imported.
 
-    Parameters
-    ----------
-    source : the setting that names the data. If it is given, resuming a folder in which nothing
-        was started yet starts.
-
-    Returns
-    -------
-    The config, and whether there is a run to resume: its own config, with what was given.
+    Also returns whether there is a run to resume; then the config is its own, with what was given.
+    If `source`, the setting that names the data, is given, resuming a folder in which nothing was
+    started yet starts.
     """
     if given.get("base") is not None:
         given = given | {"base": pin_base(given["base"])}
@@ -181,7 +162,7 @@ def resumable(command: str, out: Path) -> Iterator[None]:
         yield
     except Interrupted as stopped:
         if Processes().first:
-            message(
+            console.message(
                 "stopped and saved at step {step:,}; resume with: "
                 "headstart {command} --resume --out {out}",
                 step=stopped.step,
@@ -193,33 +174,28 @@ def resumable(command: str, out: Path) -> Iterator[None]:
 
 def show_plan(plan: dict[str, Any]) -> None:
     """Print the plan of a training that is not done."""
-    write("{plan}", plan=plan_text(plan))
+    console.write("{plan}", plan=plan_text(plan))
 
 
 def plan_text(plan: dict[str, Any]) -> str:
     """Describe the plan of a training in one line."""
+    what = "{task}, epochs: {epochs:,}, {train_rows:,} training rows, {validation_rows:,} "
+    what += "validation rows, labels: {labels}"
     if "corpus_tokens" in plan:
-        what = (
-            f"{plan['tokens']:,} tokens ({plan['epochs']:.2f} epochs of {plan['corpus_tokens']:,})"
-        )
-    else:
-        what = (
-            f"{plan['task']}, epochs: {plan['epochs']:,}, {plan['train_rows']:,} training rows, "
-            f"{plan['validation_rows']:,} validation rows, labels: "
-            f"{shortened(', '.join(plan['labels']))}"
-        )
-    seconds = "" if plan["seconds"] is None else f", about {duration(plan['seconds'])}"
-    return (
-        f"{plan['steps']:,} steps: {what}; {plan['parameters']:,} parameters; "
-        f"{plan['threads']} threads, {plan['precision']}{seconds}"
+        what = "{tokens:,} tokens ({epochs:.2f} epochs of {corpus_tokens:,})"
+    what = (
+        "{steps:,} steps: " + what + "; {parameters:,} parameters; {threads} threads, {precision}"
     )
+    labels = console.shortened(", ".join(plan.get("labels", [])))
+    seconds = "" if plan["seconds"] is None else f", about {console.duration(plan['seconds'])}"
+    return what.format(**plan | {"labels": labels}) + seconds
 
 
 def _metrics(row: dict[str, Any]) -> dict[str, float]:
     return {name: value for name, value in row.items() if name not in NOT_METRICS}
 
 
-class TrainDisplay(Display, Callback):
+class TrainDisplay(console.Display, Callback):
     """Shows the stages of a training, its plan, its progress and a line per evaluation."""
 
     training = "training"  # the name of the stage of all steps
@@ -227,19 +203,20 @@ class TrainDisplay(Display, Callback):
     def on_start(self, run: Any, step: int) -> None:
         plan, resumed = run.plan, f"; resumed at step {step:,}" if step else ""
         self._place = "step" if run.task is None else "epoch"
-        message("[bold]plan[/]: {text}{resumed}", text=plan_text(plan), resumed=resumed)
+        console.message("[bold]plan[/]: {text}{resumed}", text=plan_text(plan), resumed=resumed)
         for text in plan.get("notes", ()):
-            note(text)
+            console.note(text)
         if plan.get("swap"):
-            messages().print(record_table(plan["swap"], SWAP_COLUMNS))
+            columns = {"part": "", "status": "", "parameters": ",", "why": ""}
+            console.messages().print(console.record_table(plan["swap"], columns))
         if truncated := plan.get("truncated"):
-            note(
+            console.note(
                 f"{truncated:,} of {plan['train_rows']:,} training texts are longer than "
                 f"{plan['length']} tokens; the rest of them is not read (see --length and --long)"
             )
 
     def on_warning(self, message: str) -> None:
-        note(message)
+        console.note(message)
 
     def on_step(self, state: Any) -> None:
         if self.name != self.training:
@@ -258,13 +235,13 @@ class TrainDisplay(Display, Callback):
             f"{metric_name(name)} {value:{FORMATS.get(name, '.1%')}}"
             for name, value in _metrics(row).items()
         ]
-        message(
+        console.message(
             "{place} {number:,}  train loss {train_loss:.4f}  held-out loss {loss:.4f}  {metrics}  "
             "{time}[green]{best}[/]",
             place=self._place,
             number=number,
             metrics="  ".join(metrics),
-            time=duration(row["total_seconds"]),
+            time=console.duration(row["total_seconds"]),
             best="  best" if state.best_step == state.step else "",
             **{name: row[name] for name in ("train_loss", "loss")},
         )
@@ -278,24 +255,24 @@ def find_baselines(folder: Path, run: Any, rows: Any = None) -> list[dict[str, A
     """
     from headstart.baselines.baselines import baselines_for, baselines_of_run
 
-    with messages().status("computing baselines …"):
+    with console.messages().status("computing baselines …"):
         try:
             if run.splits is None:
                 return baselines_of_run(folder, run.task, rows)
             train, validation = run.splits.train, run.splits.validation
             return baselines_for(run.task, train, validation, validation)
         except (HeadstartError, OSError) as problem:  # the dataset may have moved since
-            note(f"no baselines: {getattr(problem, 'what', problem)}")
+            console.note(f"no baselines: {getattr(problem, 'what', problem)}")
             return []
 
 
 def baseline_table(found: list[dict[str, Any]], metrics: Iterable[str]) -> Table:
     """Make a table of baselines, with the first two of the metrics and their intervals."""
     rows = [
-        {metric_name(name): interval(metric) for name, metric in one["metrics"].items()}
+        {metric_name(name): console.interval(metric) for name, metric in one["metrics"].items()}
         | {"compared with": one["name"], "": one["about"]}
         for one in found
     ]
     names = map(metric_name, dict.fromkeys(metrics))
     known = [name for name in names if any(name in row for row in rows)][:2]
-    return record_table(rows, {"compared with": "", **dict.fromkeys(known, ""), "": ""})
+    return console.record_table(rows, {"compared with": "", **dict.fromkeys(known, ""), "": ""})

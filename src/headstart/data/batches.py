@@ -383,7 +383,7 @@ class TokenSource:
         if begin is None or separator is None or end is None:
             raise HeadstartError(
                 "this tokenizer has no begin, separator or end token, which sentence pairs need",
-                fix="use --objective masked or causal, or train a tokenizer of your own",
+                fix="use --objective masked or causal, or another tokenizer",
             )
         random = np.random.default_rng([*key, 1])
         shape = (rows, self.length)

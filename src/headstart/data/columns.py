@@ -35,9 +35,7 @@ PAIR_NAMES = (
     ("question", "sentence"), ("question", "context"),
 )
 # fmt: on
-LEAST_WORDS = 2  # of a guessed text, on average
 MOST_LABELS = 1_000  # a column with more values is not one of labels
-HEADER_WORDS = 5  # a column's name has fewer
 SHOWN_NAMES = 20  # in a message
 
 Sample = Sequence[Mapping[str, Any]]
@@ -83,15 +81,9 @@ def choose_columns(
     labelled: bool = True,
     where: str = "",
 ) -> Columns:
-    """Choose the columns of a table.
+    """Choose the columns of a table: two texts for `pairs`, and a label.
 
-    Parameters
-    ----------
-    names : the columns of the table.
-    sample : its first rows.
-    options : the names that were given.
-    pairs : whether a row has two texts.
-    labelled : whether a label is needed; without one, it is found if possible.
+    Only where the rows must be `labelled` is a missing label an error.
     """
     for role in ("text", "second", "label"):
         name = getattr(options, f"{role}_column")
@@ -109,7 +101,8 @@ def choose_columns(
     if label is None and labelled:
         raise _column_error("no label column was found", "label", names, where)
     labels = {str(row.get(label or "")) for row in sample}
-    data = any(guessed) and (len(text.split()) >= HEADER_WORDS or label in labels)
+    # The name of a column has fewer than five words.
+    data = any(guessed) and (len(text.split()) >= 5 or label in labels)
     if data or any(names.count(name) > 1 for name in (text, second, label)):
         raise HeadstartError(
             "the first row looks like data, not like the names of columns"
@@ -136,7 +129,7 @@ def _choose_text(
     candidates = found or [name for name in others if _plain(name) not in LABEL_NAMES]
     lengths = {name: _mean_words(sample, name) for name in candidates}
     best = max(lengths, key=lengths.__getitem__, default="")
-    if lengths.get(best, 0) < LEAST_WORDS:
+    if lengths.get(best, 0) < 2:
         raise _column_error("no text column was found", "text", names, where)
     return best, f"{short_label(best)} has the longest texts"
 

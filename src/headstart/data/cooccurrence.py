@@ -6,12 +6,10 @@
    2015).
 3. `truncated_svd` reduces the matrix to the wanted width; the vectors are U·S^power.
 
-Memory is bounded whatever the corpus's size. Documents are counted in chunks of about `CHUNK_PAIRS`
-pairs (a sort and the lengths of its runs); a chunk's distinct pairs are added to a sparse matrix of
-at most `MAX_PAIRS` entries. When it outgrows that, its rarest pairs are dropped: all pairs that
-occurred once, then, if need be, twice, and so on until half of the room is free. The tokens' totals
-stay exact, so the PMI of a pair that is left can only be too low, and only for pairs that are rare
-in a huge corpus. 33 MB of reviews with a vocabulary of 8,192 fill a third of the matrix.
+Memory is bounded: documents are counted in chunks, whose distinct pairs are added to a sparse
+matrix of at most `MAX_PAIRS` entries. When it outgrows that, its rarest pairs are dropped until
+half of the room is free. The tokens' totals stay exact, so the PMI of a pair that is left can only
+be too low. 33 MB of reviews with a vocabulary of 8,192 fill a third of the matrix.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,7 +28,6 @@ Floats = NDArray[np.float32]
 
 CHUNK_PAIRS = 16_000_000  # at 4 bytes each, and as much again while they are sorted
 MAX_PAIRS = 16_000_000  # at 12 bytes each; twice that while a chunk is added
-OVERSAMPLES, ITERATIONS = 16, 3  # of the randomized decomposition
 
 
 def ppmi_svd(
@@ -44,28 +41,12 @@ def ppmi_svd(
     seed: int = 0,
     progress: ProgressCallback | None = None,
 ) -> tuple[Floats, Floats]:
-    """Decompose the positive PMI matrix of documents; `scale_columns` makes vectors of it.
+    """Decompose the positive PMI matrix of documents into U and S; see `scale_columns`.
 
-    Windows do not cross documents. The same input gives the same bits.
-
-    Parameters
-    ----------
-    documents : iterable of arrays of token ids
-    vocab_size, width : int
-        The shape of U.
-    window : int
-        Tokens on each side that count.
-    smoothing : float
-        The exponent of the contexts' counts.
-    ignore : sequence of int
-        Special tokens: they have positions but are not counted.
-    progress : callable, optional
-        Called with the tokens counted so far.
-
-    Returns
-    -------
-    U, S : arrays of shape (vocab_size, width) and (width,)
-        Ignored tokens, and those that do not occur, have a row of zeros.
+    `window` tokens on each side count, within a document; `smoothing` is the exponent of the
+    contexts' counts. Special tokens to `ignore` have positions but are not counted; like tokens
+    that do not occur they have a row of zeros in U (vocab_size, width). `progress` is called with
+    the tokens counted so far. The same input gives the same bits.
     """
     pairs, totals = count_pairs(
         documents, vocab_size=vocab_size, window=window, ignore=ignore, progress=progress
@@ -90,11 +71,8 @@ def count_pairs(
 ) -> tuple[sparse.csr_array, NDArray[np.int64]]:
     """Count the pairs of tokens at a distance of 1 to `window`, in one pass over the documents.
 
-    Returns
-    -------
-    pairs, totals
-        How often each two tokens occurred together, in both orders (a symmetric matrix), and its
-        row sums, also of pairs that were dropped to save memory.
+    Returns how often each two tokens occurred together, in both orders (a symmetric matrix), and
+    its row sums, also of pairs that were dropped to save memory.
     """
     # Each two tokens are counted once, the smaller id first: half of the entries.
     upper = sparse.csr_array((vocab_size, vocab_size), dtype=np.int64)
@@ -144,8 +122,8 @@ def truncated_svd(information: sparse.csr_array, *, width: int, seed: int) -> tu
         u, s, _ = randomized_svd(
             information,
             min(width, size),
-            n_oversamples=OVERSAMPLES,
-            n_iter=ITERATIONS,
+            n_oversamples=16,
+            n_iter=3,
             power_iteration_normalizer="LU",
             random_state=seed,
         )

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from headstart.data.columns import ReadOptions
-from headstart.data.dataset import Text, TextT, as_text, batched
+from headstart.data.dataset import Text, as_text, batched
 from headstart.data.overlap import CHECKED, HeldOutTexts, OverlapKind
 from headstart.data.readers import TEXT_BYTES, embedded_file, hub_revision, open_rows, strict
 from headstart.data.sources import Documents, Source, find_parts, find_sources, hash_content
@@ -24,18 +24,8 @@ from headstart.progress import ProgressCallback
 class Corpus:
     """An iterable of documents that starts anew at every `iter`.
 
-    Parameters
-    ----------
-    name : what messages call it.
-    sources : the files.
-    options : how tables are read.
-
-    Attributes
-    ----------
-    empty : how many documents without text the last complete pass has dropped.
-    overlapping : how many it has dropped because of `without`, by kind of overlap.
-    task_text : the training texts of a task, which come after everything else.
-    unread_files : files of a folder that cannot be read.
+    `empty` and `overlapping` are how many documents the last complete pass has dropped: those
+    without text, and because of `without`, by kind of overlap.
     """
 
     def __init__(
@@ -45,12 +35,11 @@ class Corpus:
         options: ReadOptions | None = None,
         unread_files: Sequence[str] = (),
     ) -> None:
-        self.name = name
-        self.unread_files = list(unread_files)
+        self.name, self.unread_files = name, unread_files
         self.empty = 0
         self.overlapping: Counter[OverlapKind] = Counter()
-        self.task_text: list[str] = []
-        self._sources = list(sources)
+        self.task_text: list[str] = []  # comes after everything else
+        self._sources = sources
         self._options = options or ReadOptions()
         self._held_out = HeldOutTexts([])
         self._task_overlapping: Counter[OverlapKind] = Counter()
@@ -152,9 +141,7 @@ class Corpus:
             )
 
 
-def with_progress(
-    texts: Iterable[TextT], progress: ProgressCallback | None = None
-) -> Iterator[TextT]:
+def with_progress(texts: Iterable[Any], progress: ProgressCallback | None = None) -> Iterator[Any]:
     """Yield texts; after each, report their bytes so far and, where it is known, the total."""
     done, size = 0, getattr(texts, "size", None)
     for text in texts:
@@ -173,20 +160,9 @@ def read_corpus(
 ) -> Corpus:
     """Open one or several files, folders or names as one corpus, in the order given.
 
-    Parameters
-    ----------
-    sources : path, name or a list of them
-    text_column : str, optional
-        The column of a table; by default it is found by name or guessed.
-    encoding : str
-    documents : "line", "blank-line" or "file", optional
-        What one document of a plain text file is; by default a line of a file that was named, and
-        a whole file of a folder.
-
-    Returns
-    -------
-    Corpus
-        A stream of documents; nothing but the first one has been read.
+    The column of a table is found by name or guessed, if it is not given. A document of plain text
+    is by default a line of a file that was named, and a whole file of a folder. Nothing but the
+    first document is read.
     """
     if documents is not None and documents not in get_args(Documents):
         raise HeadstartError(
@@ -194,8 +170,7 @@ def read_corpus(
             fix=f"--documents is one of {', '.join(get_args(Documents))}",
         )
     given = [sources] if isinstance(sources, str | Path) else list(sources)
-    found: list[Source] = []
-    unread: list[str] = []
+    found, unread = list[Source](), list[str]()
     for one in given:
         folder = Path(one).expanduser()
         if (folder / "train.label").is_file():

@@ -21,9 +21,9 @@ class Part(ABC):
     Parameters
     ----------
     name : what messages and reports call it.
-    rows : the numbers of the rows in the user's file, from 1; by default they are counted here.
+    rows : the numbers of the rows in the user's file, from 1; by default 1, 2, …
     files : the file of each row, where there are several.
-    dropped : how many rows of the source are not here, by reason: none is lost in silence.
+    dropped : how many rows of the source are not here, by reason.
     """
 
     name: str
@@ -171,7 +171,6 @@ def _count(numbers: Iterable[int], names: Sequence[str]) -> dict[str, int]:
 
 
 PartT = TypeVar("PartT", bound=Part)
-TextT = TypeVar("TextT", bound=Text)
 Item = TypeVar("Item")
 
 

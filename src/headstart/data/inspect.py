@@ -16,13 +16,10 @@ import numpy as np
 from headstart.data.corpus import Corpus, with_progress
 from headstart.data.dataset import Dataset, Part, Splits, Text, as_text, batched, listed
 from headstart.data.overlap import HeldOutTexts, OverlapKind, text_key
-from headstart.data.tokenizers import Tokenizer
 from headstart.progress import ProgressCallback
 
 PERCENTILES = {"5": 5, "50": 50, "95": 95, "max": 100}
-EXAMPLES = 3
-MOST_SEEN = 1_000_000  # texts of a part that are remembered, 100 bytes each
-RARE = 0.1  # a class this much rarer than the largest one is easily never predicted
+LONG_DOCUMENT = 1_000  # words: a file with more probably contains several texts
 NO_TEST_PART = (
     "there is no test part: results on validation, which also selects the settings, will look too "
     "good (--test FILE)"
@@ -40,7 +37,7 @@ DROPPED = {
     "duplicate": "they repeat another text",
     "conflicting": "the same text has several labels, and at most one of them is correct",
     "overlap": "they overlap with a text of validation or test",
-    "held-out": "they overlap with a held-out text",
+    "held-out": "they overlap with a text of validation or test",
 }
 
 
@@ -48,21 +45,12 @@ DROPPED = {
 class Inspection:
     """Everything that `headstart inspect` shows; `warnings` is what other commands repeat.
 
-    Parameters
-    ----------
-    unit : what lengths are counted in: words or tokens.
-    found : how the files were read, and what was guessed.
-    parts : for train, validation, test and corpus: its `name`, its sizes (`documents`, `tokens`,
-        `percentiles` of lengths), `duplicates` (repeated texts), `labels` (their counts),
-        `labelled` (what these are shares of: rows, or words of tags) and `dropped` (rows by
-        reason).
-    overlaps : for two parts: how many of the different `texts` of `part` equal a text of `other`,
-        are nearly equal (`similar`), are inside of a longer one, or contain one (`counts`, each
-        text once, at its closest), and `examples`.
+    `parts` are train, validation, test and corpus. `labels` are the counts of a part, and
+    `labelled` is what these are shares of: rows, or words of tags. `overlaps` count for two parts
+    how the different `texts` of `part` are in `other`, each text once, at its closest.
     """
 
-    unit: str
-    found: list[str]
+    found: list[str]  # how the files were read, and what was guessed
     parts: list[dict[str, Any]] = field(default_factory=list)
     overlaps: list[dict[str, Any]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -72,30 +60,13 @@ def inspect_data(
     splits: Splits[Any] | None,
     corpus: Corpus | None = None,
     *,
-    tokenizer: Tokenizer | None = None,
     progress: ProgressCallback | None = None,
 ) -> Inspection:
-    """Look at a dataset, a corpus or both before training.
-
-    Parameters
-    ----------
-    splits : Splits, optional
-        Of any task.
-    corpus : Corpus, optional
-    tokenizer : Tokenizer, optional
-        Counts lengths in tokens; without it they are counted in words.
-    progress : callable, optional
-        Called with the bytes read so far of a part and, where it is known, their total.
-
-    Returns
-    -------
-    Inspection
-        Sizes, labels, duplicates and overlaps, and the warnings that follow.
-    """
+    """Look at a dataset, a corpus or both; `progress` is called with the bytes of each part."""
     parts: dict[str, Part] = {} if splits is None else splits.parts()
     notes = [] if splits is None else [*splits.notes, *splits.found]
     notes += [] if corpus is None else corpus.found
-    inspection = Inspection("tokens" if tokenizer else "words", list(dict.fromkeys(notes)))
+    inspection = Inspection(list(dict.fromkeys(notes)))
     indexes = {
         name: HeldOutTexts(part.keys, contained=name != "train")
         for name, part in parts.items()
@@ -107,10 +78,10 @@ def inspect_data(
         others = {other: indexes[other] for other in later}
         labels = part.label_counts()
         labelled = len(part) if isinstance(part, Dataset) else sum(labels.values())
-        report = _look_at(inspection, name, part.keys, others, tokenizer, progress)
+        report = _look_at(inspection, name, part.keys, others, progress)
         report |= {"labels": labels, "labelled": labelled, "dropped": part.dropped}
     if corpus is not None:
-        report = _look_at(inspection, "corpus", corpus, indexes, tokenizer, progress)
+        report = _look_at(inspection, "corpus", corpus, indexes, progress)
         dropped = {"empty": corpus.empty, "held-out": corpus.overlapping.total()}
         report["dropped"] = {reason: count for reason, count in dropped.items() if count}
     inspection.warnings = _find_warnings(inspection, parts)
@@ -126,7 +97,6 @@ def _look_at(
     name: str,
     texts: Iterable[Text],
     others: Mapping[str, HeldOutTexts],
-    tokenizer: Tokenizer | None,
     progress: ProgressCallback | None,
 ) -> dict[str, Any]:
     """Add the sizes and duplicates of one part, and the texts of others that are in it."""
@@ -134,8 +104,7 @@ def _look_at(
     # For each other part: the number of a text → how it is in a document of this one.
     kinds: dict[str, dict[int, OverlapKind]] = {other: {} for other in others}
     for batch in batched(with_progress(texts, progress)):
-        plain = [as_text(text) for text in batch]
-        lengths.extend(map(len, tokenizer.encode(plain) if tokenizer else map(str.split, plain)))
+        lengths.extend(len(as_text(text).split()) for text in batch)
         for other, index in others.items():
             for match in chain.from_iterable(index.matches(batch)):
                 kind = INVERSE.get(match.kind, match.kind)
@@ -143,7 +112,7 @@ def _look_at(
                 kinds[other][match.text] = min(both, key=[*KIND_WORDS].index)
         for key in map(text_key, batch):
             duplicates += key in seen
-            if len(seen) < MOST_SEEN:
+            if len(seen) < 1_000_000:  # 100 bytes each
                 seen.add(key)
     for other, found in kinds.items():
         counts, held_out = Counter(found.values()), others[other].texts
@@ -153,7 +122,7 @@ def _look_at(
                 "other": name,
                 "texts": len(held_out),
                 "counts": {kind: counts[kind] for kind in KIND_WORDS},
-                "examples": [as_text(held_out[number]) for number in [*found][:EXAMPLES]],
+                "examples": [as_text(held_out[number]) for number in [*found][:3]],
             }
         )
     shares = list(PERCENTILES.values())
@@ -161,7 +130,7 @@ def _look_at(
     report = {
         "name": name,
         "documents": len(lengths),
-        "tokens": sum(lengths),
+        "words": sum(lengths),
         "percentiles": dict(zip(PERCENTILES, map(int, values), strict=False)),
         "duplicates": duplicates,
         "labels": None,  # of a corpus
@@ -181,11 +150,16 @@ def _find_warnings(inspection: Inspection, parts: Mapping[str, Part]) -> list[st
     if parts and "test" not in parts:
         warnings.append(NO_TEST_PART)
     for report in inspection.parts:
-        name, duplicates = report["name"], report["duplicates"]
+        name = report["name"]
         for reason, count in report["dropped"].items():
-            warnings.append(f"{name}: rows dropped because {DROPPED[reason]}: {count:,}")
-        if duplicates:
-            warnings.append(f"{name}: {duplicates:,} repeated texts")
+            what = f"{count:,} rows"
+            if name == "corpus":
+                what = f"{count:,} of {count + report['documents']:,} documents"
+            warnings.append(f"{name}: dropped {what} because {DROPPED[reason]}")
+            if reason == "held-out" and report["percentiles"].get("95", 0) > LONG_DOCUMENT:
+                warnings[-1] += " (--documents blank-line or line drops less text)"
+        if report["duplicates"]:
+            warnings.append(f"{name}: {report['duplicates']:,} repeated texts")
     return warnings
 
 
@@ -195,7 +169,9 @@ def _overlap_warning(
     how = ", ".join(f"{count:,} {KIND_WORDS[kind]}" for kind, count in counts.items() if count)
     effect = "results would look too good (--drop-overlap drops them)"
     if other == "corpus":
-        effect = "pretraining would see them (--drop-overlap drops these documents)"
+        effect = (
+            "pretraining would see them (compare and pretrain --task-text drop these documents)"
+        )
     if other == "corpus" and part == "train":
         effect = "harmless, but pretraining sees them without their labels"
     total = sum(counts.values())
@@ -211,7 +187,7 @@ def _class_warnings(name: str, part: Part) -> list[str]:
     if missing := [label for label, count in counts.items() if not count]:
         warnings.append(f"{name} has no text of class {listed(missing)}")
     largest = max(counts.values())
-    rare = [label for label, count in counts.items() if 0 < count < RARE * largest]
+    rare = [label for label, count in counts.items() if 0 < 10 * count < largest]
     if rare and name == "train":
         warnings.append(
             f"class {listed(rare)} is less than a tenth of the largest class: look at macro-F1, "

@@ -46,27 +46,18 @@ Labels = Literal["none", "one", "several"]  # of a row
 class Row(NamedTuple):
     """One row of a source.
 
-    Attributes
-    ----------
-    number : the row as the user counts it, from 1 below a header.
-    columns : all columns of a table's row.
-    problem : why it cannot be used, with its place; its code is "empty" where only the text is
-        missing.
-    text : the text, or two texts; as far as it could be read.
-    label : the label by name; several are joined with a bar; the tags of the words; the answers
-        of a question.
-    words : those of a sentence in a CoNLL file.
-    line : the first line of the row in the file, where it may differ from the number.
-    file : the file that it is in.
+    `problem` says why it cannot be used, with its place; its code is "empty" where only the text
+    is missing. The label is a name, several joined with a bar, the tags of the words, or the
+    answers of a question.
     """
 
-    number: int
+    number: int  # as the user counts, from 1 below a header
     columns: Mapping[str, Any]
     problem: HeadstartError | None = None
-    text: Any = ""
+    text: Any = ""  # or two texts; as far as it could be read
     label: Any = None
-    words: list[str] | None = None
-    line: int | None = None
+    words: list[str] | None = None  # of a sentence in a CoNLL file
+    line: int | None = None  # the first one of the row, where it may differ from the number
     file: str = ""
 
 
@@ -74,41 +65,29 @@ class Row(NamedTuple):
 class Table:
     """A source as rows with named columns.
 
-    Parameters
-    ----------
-    found : how it was read, in words.
-    names : the columns.
-    sample : the first rows.
-    records : called with the column of the label (none: no labels are read) and the columns that
-        are needed (none: all); yields all rows. Their texts are in `columns`; `text` is what the
-        file has in place of a row that cannot be read.
-    label_names : the class names that the file declares for columns of numbers.
+    `records` is called with the column of the label (none: no labels are read) and yields all
+    rows. Their texts are in `columns`; `text` is what the file has in place of a row that cannot
+    be read. `label_names` are the class names that the file declares for columns of numbers.
     """
 
-    found: str
+    found: str  # how it was read, in words
     names: list[str]
-    sample: Sequence[Mapping[str, Any]]
-    records: Callable[[str | None, Sequence[str]], Iterator[Row]]
+    sample: Sequence[Mapping[str, Any]]  # the first rows
+    records: Callable[[str | None], Iterator[Row]]
     label_names: Mapping[str, list[str]] = field(default_factory=dict)
 
 
 @dataclass
 class Rows:
-    """A source opened for reading: its rows, and what was found out about it.
-
-    Attributes
-    ----------
-    found : how the source is read, in words, with the columns that were chosen.
-    label_names : the class names that the file declares, in its order.
-    """
+    """A source opened for reading: its rows, and what was found out about it."""
 
     source: Source
-    found: str
+    found: str  # how it is read, in words, with the columns that were chosen
     columns: Columns
     records: Iterator[Row]
     labels: Labels
     encoding: str
-    label_names: list[str] | None = None
+    label_names: list[str] | None = None  # that the file declares, in its order
 
     def __iter__(self) -> Iterator[Row]:
         return map(self._check, self.records)
@@ -156,18 +135,11 @@ def open_rows(
     *,
     labels: Labels = "none",
     pairs: bool = False,
-    all_columns: bool = False,
 ) -> Rows:
-    """Open a source for reading its rows.
+    """Open a source for reading its rows, which have two texts with `pairs`.
 
-    Parameters
-    ----------
-    source : Source
-    options : ReadOptions
-    labels : whether rows have no label, one, or any number of them. Sentences of CoNLL files have
-        tags and questions of SQuAD files answers, unless it is "none".
-    pairs : whether a row has two texts.
-    all_columns : whether `Row.columns` needs every column.
+    Sentences of CoNLL files have tags and questions of SQuAD files answers, unless `labels` is
+    "none".
     """
     options, labelled = options or ReadOptions(), labels != "none"
     table = FORMATS[source.kind](source, options.encoding)
@@ -178,24 +150,12 @@ def open_rows(
     if source.kind in TABLES:
         found = f"{found}, {columns.words(labelled)}"
     # In a table without labels, the column that could have them shows where rows were swallowed.
-    label = columns.label if labelled or source.kind in TABLES else None
-    needed = [*columns.texts, *filter(None, [label])]
-    return Rows(
-        source,
-        found,
-        columns,
-        table.records(label, [] if all_columns else needed),
-        labels,
-        options.encoding,
-        table.label_names.get(columns.label or "") if labelled else None,
-    )
+    records = table.records(columns.label if labelled or source.kind in TABLES else None)
+    names = table.label_names.get(columns.label or "") if labelled else None
+    return Rows(source, found, columns, records, labels, options.encoding, names)
 
 
 # Labels
-
-
-MISSING_LABELS = {"", "nan", "null", "<na>"}  # how programs write "no value"
-WHOLE_NUMBER = re.compile(r"(-?\d+)\.0+")
 
 
 def name_label(value: object, label_names: Sequence[str] | None = None) -> str:
@@ -213,12 +173,12 @@ def name_label(value: object, label_names: Sequence[str] | None = None) -> str:
             code="label-column",
         )
     name = "" if value is None else str(value).strip()
-    if name.lower() in MISSING_LABELS:
+    if name.lower() in ("", "nan", "null", "<na>"):  # how programs write "no value"
         raise HeadstartError(
             f"the label is missing ({name or 'empty'})",
             fix="fill it in, or delete the row (its text can go into --corpus)",
         )
-    whole = WHOLE_NUMBER.fullmatch(check_text(name))
+    whole = re.fullmatch(r"(-?\d+)\.0+", check_text(name))
     return whole[1] if whole else name
 
 
@@ -237,10 +197,10 @@ def list_labels(value: object) -> list[object]:
 
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 LONGEST_ROW_LINES = 10_000  # a quoted cell with more line breaks is one that is never closed
-SWALLOWED = "a quotation mark opens here and swallows whole rows: it is not closed on its line"
+SWALLOWED = "a quotation mark opens here and is not closed on its line: several rows become one"
 QUOTES_FIX = (
-    'close it, or write the quotation mark twice inside quotes: ""; a text that does hold such '
-    "lines can be given as JSON Lines"
+    'close it, or write the quotation mark twice inside quotes: ""; texts that contain such lines '
+    "can be given as JSON Lines"
 )
 
 
@@ -270,7 +230,7 @@ class CsvReader:
         rows = csv.reader(io.StringIO(self.lines.start), delimiter=delimiter)
         return list(islice(filter(None, rows), SAMPLE_ROWS + 1))
 
-    def records(self, label: str | None, only: Sequence[str] = ()) -> Iterator[Row]:
+    def records(self, label: str | None) -> Iterator[Row]:
         place = None if label is None else self.names.index(label)
         known = {row.get(label or "") for row in self.sample}
         suspects: list[tuple[Row, set[str]]] = []
@@ -337,10 +297,7 @@ class CsvReader:
     ) -> set[str]:
         """Raise if a row has not the header's width, or if its lines are really several rows.
 
-        Returns
-        -------
-        set of str
-            What lines inside of the row would have as labels, if they were rows.
+        Returns what lines inside of the row would have as labels, if they were rows.
         """
         width, delimiter = len(self.names), DELIMITERS[self.delimiter]
         labels: set[str] = set()
@@ -360,9 +317,10 @@ class CsvReader:
             if rows or labels & known - {""}:
                 raise HeadstartError(SWALLOWED, fix=QUOTES_FIX)
         if len(cells) not in (0, width):
+            columns = "column" if len(cells) == 1 else "columns"
             raise HeadstartError(
-                f"this row has {len(cells)} {'column' if len(cells) == 1 else 'columns'}, the "
-                f"header has {width} ({', '.join(self.names)[:200]}; delimiter: {delimiter})",
+                f"this row has {len(cells)} {columns}, the header has {width} "
+                f"({', '.join(self.names)[:200]}; delimiter: {delimiter})",
                 fix=f"a text that contains the delimiter ({delimiter}) or a line break must be in "
                 '"quotation marks"',
             )
@@ -394,11 +352,11 @@ SQUAD_FORM = (
 def _open_json_lines(source: Source, encoding: str) -> Table:
     lines = Lines(source, encoding)
 
-    def records(label: str | None, only: Sequence[str]) -> Iterator[Row]:
+    def records(label: str | None) -> Iterator[Row]:
         numbered = enumerate(lines, start=1)
         return (_json_row(number, line, encoding) for number, line in numbered if line.strip())
 
-    first = list(islice(records(None, []), SAMPLE_ROWS))
+    first = list(islice(records(None), SAMPLE_ROWS))
     sample = [row.columns for row in first if row.problem is None]
     if not sample:
         problem = first[0].problem if first else None
@@ -426,7 +384,7 @@ def _open_json(source: Source, encoding: str) -> Table:
     if not isinstance(document, list):
         raise HeadstartError("this is not a list of objects", where=source.name, fix=FORM)
 
-    def records(label: str | None, only: Sequence[str]) -> Iterator[Row]:
+    def records(label: str | None) -> Iterator[Row]:
         return (_object_row(number, item) for number, item in enumerate(document, start=1))
 
     sample = [item for item in document[:SAMPLE_ROWS] if isinstance(item, dict)]
@@ -472,7 +430,7 @@ def _open_squad(source: Source, encoding: str) -> Table:
             f"this is not SQuAD's JSON: {error!r}"[:300], where=source.name, fix=SQUAD_FORM
         ) from None
 
-    def records(label: str | None, only: Sequence[str]) -> Iterator[Row]:
+    def records(label: str | None) -> Iterator[Row]:
         for number, (paragraph, entry) in enumerate(entries, start=1):
             cells: dict[str, Any] = {}
             try:
@@ -508,9 +466,6 @@ def _read_answers(context: Any, entry: Mapping[str, Any], label: str | None) -> 
 # CoNLL
 
 
-TAGS_FIX = "one word per line, then a space or tab, its tag last; blank lines between sentences"
-
-
 def _open_conll(source: Source, encoding: str) -> Table:
     """One word and its tag per line, a blank line between sentences.
 
@@ -519,7 +474,8 @@ def _open_conll(source: Source, encoding: str) -> Table:
     """
     lines = Lines(source, encoding)
 
-    def records(label: str | None, only: Sequence[str]) -> Iterator[Row]:
+    def records(label: str | None) -> Iterator[Row]:
+        fix = "one word per line, then a space or tab, its tag last; blank lines between sentences"
         tokens = (
             (at, line, columns)
             for at, line in enumerate(lines, start=1)
@@ -544,7 +500,7 @@ def _open_conll(source: Source, encoding: str) -> Table:
                     words.append(word)
                     tags.append(tag)
                 size += len(word) + 1
-            problem = HeadstartError(wrong, fix=TAGS_FIX) if wrong else None
+            problem = HeadstartError(wrong, fix=fix) if wrong else None
             yield Row(number, {"text": " ".join(words)}, problem, "", tags, words)
 
     return Table("words and tags", ["text", "label"], [], records)
@@ -572,8 +528,8 @@ def _open_parquet(source: Source, encoding: str) -> Table:
             fix="write it again; if it is gzipped, unzip it (Parquet needs no other compression)",
         ) from error
 
-    def records(label: str | None, only: Sequence[str]) -> Iterator[Row]:
-        batches = opened.iter_batches(batch_size=4096, columns=list(only) or None)
+    def records(label: str | None) -> Iterator[Row]:
+        batches = opened.iter_batches(batch_size=4096)
         rows = chain.from_iterable(batch.to_pylist() for batch in batches)
         return (Row(number, cells) for number, cells in enumerate(rows, start=1))
 
@@ -594,7 +550,7 @@ DOCUMENT_WORDS = {
 def _open_text(source: Source, encoding: str) -> Table:
     lines = Lines(source, encoding)
 
-    def records(label: str | None, only: Sequence[str]) -> Iterator[Row]:
+    def records(label: str | None) -> Iterator[Row]:
         numbered = enumerate(lines, start=1)
         if source.documents == "line":
             yield from (Row(number, {"text": line}) for number, line in numbered)
@@ -619,7 +575,7 @@ def _open_lab(source: Source, encoding: str) -> Table:
     labels = source.path.with_name(f"{source.path.name.split('.')[0]}.label")
     names = ["text", "label"]
 
-    def records(label: str | None, only: Sequence[str]) -> Iterator[Row]:
+    def records(label: str | None) -> Iterator[Row]:
         columns: list[Lines] = [lines]
         if label is not None:
             columns.append(Lines(find_source(labels, "text"), encoding))
@@ -645,7 +601,7 @@ def _open_classes(source: Source, encoding: str) -> Table:
     """One text per file, one subfolder per class, as in `sklearn.datasets.load_files`."""
     classes = find_classes(source.path)
 
-    def records(label: str | None, only: Sequence[str]) -> Iterator[Row]:
+    def records(label: str | None) -> Iterator[Row]:
         files = [(name, file) for name, files in classes.items() for file in files]
         for number, (name, file) in enumerate(files, start=1):
             one = Source(str(file), "text", file, find_kind(file)[1])
@@ -668,7 +624,6 @@ CREDITS = {
 }
 TEXT_BYTES = {"imdb": 32_565_936, "rotten-tomatoes": 972_446}  # of the cleaned texts
 SPLIT_SEED = 2011  # the split of embedded data is the same for everyone
-SENTIMENT = {"0": "negative", "1": "positive"}
 # HTML's; those reviews separate paragraphs with two.
 LINE_BREAKS = re.compile(r"<[bB][rR]\s*/?>(?:\s*<[bB][rR]\s*/?>)*\s*")
 
@@ -687,21 +642,16 @@ def embedded_file() -> Path:
 def _open_embedded(source: Source, encoding: str) -> Table:
     """Film reviews: imdb has 25,000, rotten-tomatoes 8,530 sentences."""
 
-    def records(label: str | None, only: Sequence[str]) -> Iterator[Row]:
+    def records(label: str | None) -> Iterator[Row]:
         path, name = embedded_file(), source.name.replace("-", "_")
-        table = _open_csv(Source(str(path), "csv", path), "utf-8")
-        wanted = (
-            row.columns for row in table.records(None, []) if row.columns.get("source") == name
-        )
+        rows = _open_csv(Source(str(path), "csv", path), "utf-8").records(None)
+        wanted = (row.columns for row in rows if row.columns.get("source") == name)
         for number, cells in enumerate(wanted, start=1):
             text = LINE_BREAKS.sub("\n", cells["text"]).replace(" \n", "\n").strip()
-            yield Row(number, {"text": text, "label": SENTIMENT[cells["label"]]})
+            sentiment = ("negative", "positive")[int(cells["label"])]
+            yield Row(number, {"text": text, "label": sentiment})
 
     return Table(CREDITS[source.name], ["text", "label"], [], records)
-
-
-PATIENCE = 10.0  # seconds for the Hub's first response
-RETRIES = 3  # five seconds apart; the default of 20 looks like a hang
 
 
 @contextmanager
@@ -726,7 +676,7 @@ def hub_revision(name: str) -> str:
 
     repository = "/".join(name.removeprefix("hub:").split("/")[:2])
     with _reading_from_hub(name):
-        return HfApi().dataset_info(repository, timeout=PATIENCE).sha or ""
+        return HfApi().dataset_info(repository, timeout=10).sha or ""
 
 
 def open_hub(name: str) -> tuple[str, dict[str, Any]]:
@@ -738,8 +688,8 @@ def open_hub(name: str) -> tuple[str, dict[str, Any]]:
     import datasets
 
     datasets.disable_progress_bars()
-    datasets.config.STREAMING_READ_MAX_RETRIES = RETRIES
-    datasets.config.STREAMING_OPEN_MAX_RETRIES = RETRIES
+    # Five seconds apart; the default of 20 looks like a hang.
+    datasets.config.STREAMING_READ_MAX_RETRIES = datasets.config.STREAMING_OPEN_MAX_RETRIES = 3
     names = name.removeprefix("hub:").split("/")
     repository, config = "/".join(names[:2]), "/".join(names[2:]) or None
     with _reading_from_hub(name):
@@ -754,12 +704,12 @@ def _open_hub(source: Source, encoding: str) -> Table:
     if split is None:
         raise HeadstartError(f"the dataset has no {source.part} split", where=source.name)
 
-    def records(label: str | None, only: Sequence[str]) -> Iterator[Row]:
+    def records(label: str | None) -> Iterator[Row]:
         with _reading_from_hub(source.name):
             for number, cells in enumerate(split, start=1):
                 yield Row(number, cells)
 
-    sample = [row.columns for row in islice(records(None, []), 100)]
+    sample = [row.columns for row in islice(records(None), 100)]
     features = (split.features or {}).items()
     declared = {name: one.names for name, one in features if hasattr(one, "names")}
     found = f"Hugging Face Hub, revision {revision[:12]}"

@@ -59,8 +59,6 @@ PART_WORDS = {
     "validation": ("validation", "valid", "val", "dev", "development", "testa"),
     "test": ("test", "testing", "testb"),
 }
-SHARD = re.compile(r"-\d+-of-\d+$")  # as the Hugging Face Hub splits large files
-UNLABELLED = ("unsup", "unlabeled", "unlabelled")  # folders of texts without a class
 LISTED = 6  # file names in a message
 UNITS = {  # of the rows, in messages
     **{"text": "line", "jsonl": "line", "lab": "line"},
@@ -70,24 +68,14 @@ UNITS = {  # of the rows, in messages
 
 @dataclass(frozen=True)
 class Source:
-    """One thing to read from.
+    """One thing to read from."""
 
-    Parameters
-    ----------
-    name : what the user wrote; messages repeat it.
-    kind : csv, tsv, jsonl, json, parquet, text, conll, squad, lab, classes, embedded or hub.
-    path : the file, or the folder of class folders; not used for names.
-    gzipped : whether the file is compressed.
-    part : the part of a dataset of the Hub.
-    documents : what one text of plain text is: a line, what is between blank lines, or the file.
-    """
-
-    name: str
-    kind: str
-    path: Path = Path()
+    name: str  # what the user wrote; messages repeat it
+    kind: str  # csv, tsv, jsonl, json, parquet, text, conll, squad, lab, classes, embedded or hub
+    path: Path = Path()  # of the file, or of the folder of class folders
     gzipped: bool = False
-    part: str = "train"
-    documents: Documents = "line"
+    part: str = "train"  # of a dataset of the Hub
+    documents: Documents = "line"  # what one text of plain text is
 
     def row(self, number: int, line: int | None = None) -> str:
         """Say where a row is: lines of text files, rows of tables, with their first line."""
@@ -98,8 +86,6 @@ class Source:
 def find_kind(path: Path) -> tuple[str | None, bool]:
     """Return the kind that a file's name implies, and whether it is gzipped.
 
-    Example
-    -------
     >>> find_kind(Path("reviews.csv.gz"))
     ('csv', True)
     """
@@ -107,27 +93,20 @@ def find_kind(path: Path) -> tuple[str | None, bool]:
     return SUFFIXES.get(Path(name.removesuffix(".gz")).suffix), name.endswith(".gz")
 
 
-def check_kind(path: Path) -> tuple[str, bool]:
-    """Return what `find_kind` returns; an unknown kind is an error."""
-    kind, gzipped = find_kind(path)
+def check_kind(path: Path) -> str:
+    """Return the kind that a file's name implies; an unknown one is an error."""
+    kind, suffix = find_kind(path)[0], path.suffix.lower()
     if kind is None:
-        suffix = path.suffix.lower()
         raise HeadstartError(
             f"'{suffix}' files cannot be read" if suffix else "the file's kind is not known",
             where=path,
             fix=CONVERSIONS.get(suffix, f"the name of a file must end in one of {READABLE}"),
         )
-    return kind, gzipped
+    return kind
 
 
 def find_source(given: Given, kind: str | None = None) -> Source:
-    """Say what one file, name or folder of class folders is.
-
-    Parameters
-    ----------
-    given : a path, an embedded name or `hub:owner/name`.
-    kind : the kind to read it as, whatever its name ends in; by default its name decides.
-    """
+    """Say what one file, name or folder of class folders is; by default its name decides."""
     name, path = str(given), Path(given).expanduser()
     if kind is None and name in EMBEDDED_NAMES:
         return Source(name, "embedded")
@@ -148,7 +127,7 @@ def find_source(given: Given, kind: str | None = None) -> Source:
             f"'{name}' is a folder, but one file is needed here",
             fix=f"name a file ({held or READABLE}); as unlabelled text: --corpus {path}",
         )
-    return Source(name, kind or check_kind(path)[0], path, find_kind(path)[1])
+    return Source(name, kind or check_kind(path), path, find_kind(path)[1])
 
 
 def find_sources(given: Given) -> tuple[list[Source], list[str]]:
@@ -171,7 +150,7 @@ def find_sources(given: Given) -> tuple[list[Source], list[str]]:
     ]
     if not sources:
         raise HeadstartError(
-            "the folder holds no readable file", where=given, fix=f"readable are {READABLE}"
+            "the folder contains no readable file", where=given, fix=f"readable are {READABLE}"
         )
     return sources, [str(file) for file in files if _text_kind(file) is None]
 
@@ -189,7 +168,7 @@ def find_classes(folder: Path) -> dict[str, list[Path]]:
     classes = {
         one.name: [f for f in _entries(one) if f.is_file() and _text_kind(f) == "text"]
         for one in _entries(folder)
-        if one.is_dir() and one.name not in UNLABELLED
+        if one.is_dir() and one.name not in ("unsup", "unlabeled", "unlabelled")
     }
     parts = all(map(part_of, classes))
     return classes if len(classes) > 1 and not parts and all(classes.values()) else {}
@@ -202,21 +181,11 @@ def find_parts(
     test: Given | None = None,
     kind: str | None = None,
 ) -> tuple[dict[str, list[Source]], list[str]]:
-    """Find the sources of each part of a dataset.
+    """Find the sources of each part of a dataset: a folder, a file, a name, or several files.
 
     Words of a file's name decide, wherever they are: `train.csv`, `reviews_dev.tsv`, `eng.testb`.
-
-    Parameters
-    ----------
-    given : a folder, a file, a name, or several files.
-    validation, test : files that were given for these parts.
-    kind : "conll" or "squad": the files are read as this, whatever their names end in.
-
-    Returns
-    -------
-    dict, list of str
-        The sources of train, validation and test, possibly none; and notes about what was made of
-        a folder or of several files.
+    Returns the sources of train, validation and test, possibly none; and notes about what was made
+    of a folder or of several files.
     """
     folder = Path(given[0]).expanduser()
     is_folder = len(given) == 1 and _has_files(given[0])
@@ -231,8 +200,8 @@ def find_parts(
     ]
     if is_folder and not found["train"]:
         raise HeadstartError(
-            f"'{folder}' is a folder, and no file in it is called train; it holds "
-            + (_listed(sources) or "nothing readable"),
+            f"the folder '{folder}' has no file called train; it contains "
+            + (_listed(sources) or "no tables"),
             fix="call the files train, validation (or valid, dev) and test, or name them: "
             "TRAIN --validation FILE --test FILE; or make one subfolder per class; unlabelled "
             f"text is given with --corpus {folder}",
@@ -245,7 +214,9 @@ def find_parts(
         if path is not None:
             found[part] = [*([] if is_folder else found[part]), find_source(path, kind)]
     for part, files in found.items():
-        shards = all(SHARD.search(Path(one.name).name.split(".")[0]) for one in files)
+        # Shards, as the Hugging Face Hub splits large files, are one part.
+        stems = [Path(one.name).name.split(".")[0] for one in files]
+        shards = all(re.search(r"-\d+-of-\d+$", stem) for stem in stems)
         if len(files) > 1 and not shards and (is_folder or part != "train"):
             raise HeadstartError(
                 f"several files could be the {part} part: {_listed(files)}",
@@ -258,8 +229,6 @@ def find_parts(
 def part_of(name: Given) -> str | None:
     """Return the part that a file's name implies, if it implies one only.
 
-    Example
-    -------
     >>> part_of("data/reviews_dev.csv"), part_of("reviews.csv"), part_of("test-train.csv")
     ('validation', None, None)
     """
@@ -323,7 +292,6 @@ def hash_content(path: Path) -> str:
 
 # A long novel has 3 MB. What is longer than this is not one document but a mistake.
 LONGEST_DOCUMENT = 16 << 20
-LONGEST_FILE = 1 << 30  # characters of a file that is read as a whole
 BYTE_ORDER_MARKS = {  # name the encoding, whatever the user gave
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, whose mark it begins with
@@ -365,16 +333,10 @@ class Lines:
 
     A line ends at a line feed, a carriage return or both. A line longer than `LONGEST_DOCUMENT` is
     cut off after that, which `check_text` reports.
-
-    Attributes
-    ----------
-    start : str
-        The beginning of the file, at most a million characters.
     """
 
     def __init__(self, source: Source, encoding: str) -> None:
-        self.source = source
-        self.encoding = encoding
+        self.source, self.encoding = source, encoding
         try:
             io.TextIOWrapper(io.BytesIO(), encoding)  # rejects rot13 and base64
         except LookupError:
@@ -387,6 +349,7 @@ class Lines:
 
     @cached_property
     def start(self) -> str:
+        """The beginning of the file, at most a million characters."""
         with self._open() as file:
             return file.read(1 << 20)
 
@@ -397,7 +360,7 @@ class Lines:
                 while line and not line.endswith("\n"):  # the rest of a line that is too long
                     line = file.readline(LONGEST_DOCUMENT)
 
-    def text(self, most: int = LONGEST_FILE) -> str:
+    def text(self, most: int = 1 << 30) -> str:
         """Read the whole file, up to `most` characters: a small gzip file may be endless."""
         with self._open() as file:
             whole = file.read(most + 1)

@@ -30,7 +30,7 @@ from headstart.data.dataset import (
     split_labels,
 )
 from headstart.data.overlap import HeldOutTexts, text_key
-from headstart.data.readers import SPLIT_SEED, Row, open_hub, open_rows, strict
+from headstart.data.readers import SAMPLE_ROWS, SPLIT_SEED, Labels, Row, open_hub, open_rows, strict
 from headstart.data.sources import (
     TABLES,
     Given,
@@ -44,13 +44,7 @@ from headstart.data.sources import (
 from headstart.errors import HeadstartError
 from headstart.progress import ProgressCallback
 
-PROGRESS_ROWS = 1_000
-GUESS_ROWS = 1_000  # whose labels are looked at to guess the task
 FILE_KINDS = {"tagging": "conll", "spans": "squad"}  # of tasks that do not read tables
-SHOWN = 5  # groups of labels in a message
-TEST_SHARE = 0.1
-VALIDATION_SHARE = 0.1
-BETWEEN = "\ufdd0"  # two texts, in a hash
 
 
 def read_dataset(
@@ -67,34 +61,14 @@ def read_dataset(
     """Read labelled rows and their splits.
 
     Several files are the parts that their names imply (`find_parts`), else one training file. A
-    part that is not given is split off the training rows, stratified and without duplicates;
-    only with `validation` alone there is no test part, as the file was split already. Every row of
-    a file is used, counted in `dropped`, or an error.
+    part that is not given is split off the training rows, stratified and without duplicates; only
+    with `validation` alone there is no test part, as the file was split already. Every row of a
+    file is used, counted in `dropped`, or an error. A label of the task multi-label is a
+    combination of labels.
 
-    Parameters
-    ----------
-    source : path, name or a list of them
-        Files, a folder with files called train, validation and test, a folder with one subfolder
-        per class, `rotten-tomatoes`, `imdb` or `hub:owner/name`.
-    task : str
-        classification, pairs, multi-label (a label is a combination of labels), tagging (CoNLL
-        files) or spans (SQuAD's JSON).
-    validation, test : path, optional
-        Separate files for these parts.
-    seed : int
-        Of the split, where parts are split off.
-    drop_overlap : bool
-        Drop training texts that overlap with given validation or test files.
-    progress : callable, optional
-        Called with the rows read so far.
-    options : the columns of a table and the encoding, as in `ReadOptions`.
+    `drop_overlap` drops training texts that overlap with given validation or test files;
+    `progress` is called with the rows read so far; `options` are those of `ReadOptions`.
 
-    Returns
-    -------
-    Splits of Dataset, Sentences or Questions
-
-    Example
-    -------
     >>> splits = read_dataset("rotten-tomatoes")
     >>> splits.train.label_names
     ('negative', 'positive')
@@ -164,10 +138,7 @@ def _read_part(
 ) -> tuple[Any, list[str], list[str]]:
     """Read sources to their ends; the first bad row is an error.
 
-    Returns
-    -------
-    Part, list of str, list of str
-        The rows; how the sources were read; and notes on columns and labels, for the user to check.
+    Returns the rows; how the sources were read; and notes on columns and labels.
     """
     rows, found, notes = list[Row](), list[str](), list[str]()
     declared: list[str] | None = None
@@ -178,17 +149,13 @@ def _read_part(
                 where=source.name,
                 fix="give --task tagging, or a table with a text and a label column",
             )
-        opened = open_rows(
-            source,
-            options,
-            labels="several" if task == "multi-label" else "one",
-            pairs=task in ("pairs", "spans"),
-        )
+        several: Labels = "several" if task == "multi-label" else "one"
+        opened = open_rows(source, options, labels=several, pairs=task in ("pairs", "spans"))
         found.append(f"{source.name}: {opened.found}")
         notes += found[-1:] if opened.columns.guessed or source.kind == "classes" else []
         for row in strict(opened):
             rows.append(row._replace(columns={}))
-            if progress and len(rows) % PROGRESS_ROWS == 0:
+            if progress and len(rows) % 1_000 == 0:
                 progress(len(rows), None)
         declared = declared or opened.label_names
     used = [row for row in rows if row.problem is None]
@@ -216,10 +183,10 @@ def _read_part(
         unknown = [label for label in names if label not in numbers]
         if unknown:
             raise HeadstartError(
-                f"label {short_label(unknown[0])} does not occur in the training rows; known are "
-                + listed(label_names, 20),
+                f"label {short_label(unknown[0])} does not occur in the training rows; "
+                f"the labels there are {listed(label_names, 20)}",
                 where=replace(sources[0], name=row.file).row(row.number, row.line),
-                fix="correct it, or give the training file examples of it",
+                fix="correct it, or add rows with this label to the training file",
             )
     numbered = [[numbers[label] for label in names] for names in labels]
     if task == "tagging":
@@ -247,7 +214,7 @@ def _label_notes(labels: Iterable[str]) -> list[str]:
     return [
         f"labels {listed(names)} differ only in case, white space or Unicode form, and are "
         "different classes here"
-        for names in several[:SHOWN]
+        for names in several[:5]
     ]
 
 
@@ -273,13 +240,7 @@ def read_texts(sources: Iterable[Given], *, encoding: str = "utf-8") -> list[Tex
 def guess_task(
     sources: Sequence[Given], options: ReadOptions | None = None
 ) -> tuple[str, str | None]:
-    """Guess the task that a dataset is for, from its first file.
-
-    Returns
-    -------
-    str, str or None
-        The task, and a sentence that says why it is not classification.
-    """
+    """Guess the task of a dataset from its first file; say why, if it is not classification."""
     options = options or ReadOptions()
     path = Path(sources[0]).expanduser()
     if path.is_dir():
@@ -294,8 +255,8 @@ def guess_task(
         start = Lines(find_source(path), options.encoding).start if kind == "json" else ""
         if '"paragraphs"' in start and '"qas"' in start:
             return "spans", f"{path.name} has questions in SQuAD's form: the task is spans"
-        rows = open_rows(find_source(path), options, labels="several", all_columns=True)
-        first = list(islice(rows, GUESS_ROWS))
+        rows = open_rows(find_source(path), options, labels="several")
+        first = list(islice(rows, SAMPLE_ROWS))
     except HeadstartError:  # the reading of all rows has the message
         return "classification", None
     if first and names_a_pair(first[0].columns, options):
@@ -309,10 +270,7 @@ def guess_task(
 def _check_classes(splits: Splits[Any], where: str, *, least: int) -> None:
     """Check that there are two classes of two texts each: one to train, one to validate."""
     parts = [part.label_counts() for part in splits.parts().values()]
-    counts = {
-        label: sum(part[label] for part in parts) if in_train else 0
-        for label, in_train in parts[0].items()
-    }
+    counts = {name: n and sum(part[name] for part in parts) for name, n in parts[0].items()}
     if len(counts) == 1:
         raise HeadstartError(
             f"there is one class only: {short_label(*counts)}",
@@ -361,7 +319,7 @@ def _ranks(texts: Sequence[Text], part: Part, seed: int) -> list[bytes]:
         hashed = blake2b(digest_size=16, key=str(seed).encode())
         hashed.update(names[number].encode())
         hashed.update(b"\0")
-        hashed.update((text if isinstance(text, str) else BETWEEN.join(text)).encode())
+        hashed.update((text if isinstance(text, str) else "\ufdd0".join(text)).encode())
         ranks.append(hashed.digest())
     return ranks
 
@@ -390,14 +348,6 @@ def split(part: PartT, seed: int, *, with_test: bool = True) -> Splits[PartT]:
     Of equal texts (case and spacing aside) one stays; those with several labels are all dropped:
     at most one of them is correct. Rows with the same group text, such as a context, stay together.
     A text that overlaps with one of a later part is dropped from the earlier one.
-
-    Parameters
-    ----------
-    part : Part
-    seed : int
-        The same seed gives the same split, whatever the order of the rows.
-    with_test : bool
-        Without it there are only train and validation.
     """
     groups, ranks = [text_key(text) for text in part.groups], _ranks(part.groups, part, seed)
     first: dict[bytes, int] = {}  # a row of each group, in shuffled order
@@ -413,8 +363,8 @@ def split(part: PartT, seed: int, *, with_test: bool = True) -> Splits[PartT]:
         dropped = {"duplicate": len(part) - len(units) - conflicting, "conflicting": conflicting}
     sides: list[list[int]] = [[], [], []]
     for members in _by_class(units, part):
-        tests = _share(len(members), TEST_SHARE, least=2) if with_test else 0
-        end = tests + _share(len(members), VALIDATION_SHARE, least=3 if with_test else 2)
+        tests = _tenth(len(members), least=2) if with_test else 0
+        end = tests + _tenth(len(members), least=3 if with_test else 2)
         parts = (members[end:], members[tests:end], members[:tests])
         sides = [side + more for side, more in zip(sides, parts, strict=True)]
     if part.groups == part.keys:
@@ -431,25 +381,16 @@ def split(part: PartT, seed: int, *, with_test: bool = True) -> Splits[PartT]:
     )
 
 
-def _share(count: int, share: float, *, least: int) -> int:
+def _tenth(count: int, *, least: int) -> int:
     """Size a part's rows of one class: at least one where the class has `least` rows or more."""
-    return 0 if count < least else max(1, round(count * share))
+    return 0 if count < least else max(1, round(count * 0.1))
 
 
 def deal_folds(part: Part, count: int, seed: int) -> list[list[int]]:
     """Deal rows into stratified folds; rows with the same group text are in the same fold.
 
-    Parameters
-    ----------
-    count : int
-        How many folds; fewer where there are fewer groups.
-    seed : int
-        The same seed gives the same folds, whatever the order of the rows.
-
-    Returns
-    -------
-    list of lists of int
-        The positions of the rows of each fold, ascending; every row is in one fold.
+    Returns the positions of the rows of each fold, ascending. There are fewer than `count` folds
+    where there are fewer groups.
     """
     classes, ranks = part.classes[0], _ranks(part.keys, part, seed)
     groups = [text_key(text) for text in part.groups]
@@ -480,17 +421,10 @@ def _without(part: PartT, texts: Sequence[Text]) -> PartT:
 
 
 def take_budget(part: PartT, budget: str, seed: int) -> PartT:
-    """Select the rows of a label budget; a smaller budget is part of every larger one.
+    """Select the rows of a label budget, `100`, `10%` or `all`, with a seed.
 
-    Every prefix of the order is stratified, so a budget is its first rows.
-
-    Parameters
-    ----------
-    part : Part
-    budget : str
-        A number of rows, a share or everything: `100`, `10%`, `all`.
-    seed : int
-        Which rows; the same ones whatever the order of the dataset.
+    Every prefix of the order is stratified, and a budget is its first rows, so that a smaller one
+    is part of every larger one.
     """
     texts, (classes, names) = part.keys, part.classes
     ranks = _ranks(texts, part, seed)

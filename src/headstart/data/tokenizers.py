@@ -108,8 +108,8 @@ class Tokenizer:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Copies must not read text as special tokens, which the library's own copies do.
-        return _from_json, (self._inner.to_str(),)
+        # Made anew, because the library's own copies read text as special tokens.
+        return Tokenizer, (self._inner,)
 
     def encode_arrays(self, texts: Sequence[str]) -> list[Tokens]:
         """Return the ids of each text as an array of `dtype`, without special tokens."""
@@ -200,23 +200,17 @@ class Tokenizer:
         )
 
 
-def _from_json(text: str) -> Tokenizer:
-    return Tokenizer(tokenizers.Tokenizer.from_str(text))
-
-
 # The regular expressions and replacements of a foreign tokenizer.json may run forever or multiply
-# a text. So a file that has some tokenizes a few short texts of its own characters in another
+# a text. So a file that has some tokenizes a few short texts of these characters in another
 # process first, with limits on time and memory.
 CHECK_SECONDS = 20.0  # a usable tokenizer takes milliseconds
-CHECK_MEMORY = 4 << 30
-MAX_GROWTH = 32  # characters that a normalizer may make of one
 _RISKY = re.compile(r'"type": "(Replace|Split|Precompiled)"')  # the file defines what they do
 _PATTERN = re.compile(r'"(?:Regex|String|content)": ("(?:[^"\\]|\\.)*+")')
 _CHECK = """
 import json, sys
 try:
     import resource
-    resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[2]), int(sys.argv[2])))
+    resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
 except (ImportError, ValueError, OSError):
     pass
 import tokenizers
@@ -227,7 +221,7 @@ texts.append("".join(characters) * 20)
 for text in texts:
     if inner.normalizer is not None:
         made = inner.normalizer.normalize_str(text)
-        if len(made) > int(sys.argv[3]) * (len(text) + 10):
+        if len(made) > 32 * (len(text) + 10):
             sys.exit(f"its normalizer makes {len(made):,} characters of {len(text):,}")
     inner.encode(text, add_special_tokens=False)
 """
@@ -237,17 +231,14 @@ for text in texts:
 def find_problem(text: str) -> str | None:
     """Return why the expressions of a tokenizer.json cannot be used: they never end, or the like.
 
-    Parameters
-    ----------
-    text : the file as the library writes it.
+    `text` is the file as the library writes it.
     """
     steps = json.dumps({key: step for key, step in json.loads(text).items() if key != "model"})
     if not _RISKY.search(steps):
         return None
     patterns = map(json.loads, _PATTERN.findall(steps))
     characters = "".join(sorted({*"".join(patterns), *"a 0.\n"})[:64])
-    limits = [str(CHECK_MEMORY), str(MAX_GROWTH)]
-    command = [sys.executable, "-c", _CHECK, json.dumps(characters), *limits]
+    command = [sys.executable, "-c", _CHECK, json.dumps(characters)]
     try:
         done = subprocess.run(
             command, input=text.encode(), capture_output=True, timeout=CHECK_SECONDS
@@ -259,7 +250,6 @@ def find_problem(text: str) -> str | None:
 
 
 LAB_SPECIALS = ("<sos>", "<pad>", "<eos>", "<oov>")
-WORD_START = "▁"
 
 
 class LabTokenizer(Tokenizer):
@@ -318,13 +308,10 @@ class LabTokenizer(Tokenizer):
         return LabTokenizer, (self._tokens, self._model)
 
     def encode_arrays(self, texts: Sequence[str]) -> list[Tokens]:
-        return super().encode_arrays([self._split(text) for text in texts])
-
-    def _split(self, text: str) -> str:
-        """Separate the tokens of a text by spaces."""
-        if not self._model or WORD_START in text:
-            return text
-        return " ".join(self._processor.encode(text, out_type=str))
+        if self._model:  # else the words are the tokens
+            tokenize = self._processor.encode
+            texts = [t if "▁" in t else " ".join(tokenize(t, out_type=str)) for t in texts]
+        return super().encode_arrays(texts)
 
     def save(self, path: Path) -> Path:
         path = path / "dict.txt" if path.is_dir() else path
@@ -361,24 +348,14 @@ def train_tokenizer(corpus: Iterable[str], *, vocab_size: int) -> Tokenizer:
     """Train a byte-level BPE tokenizer; the corpus is read once and never stored.
 
     It contains the 256 bytes, so that any text in any language has ids and is decoded unchanged,
-    and it splits a text into words first, so that no token reaches across them.
-
-    Parameters
-    ----------
-    corpus : iterable of str
-    vocab_size : int
-        The largest number of tokens. A small corpus may not have that many.
-
-    Returns
-    -------
-    Tokenizer
-        Its `vocab_size` is the number of tokens that were found.
+    and it splits a text into words first, so that no token reaches across them. A small corpus may
+    have fewer tokens than `vocab_size`.
     """
     if vocab_size < MIN_VOCAB_SIZE:
+        specials = f"256 bytes and {len(TRAINED_SPECIALS)} special tokens"
         raise HeadstartError(
             f"a vocabulary of {vocab_size} is too small",
-            fix=f"ask for at least {MIN_VOCAB_SIZE}: 256 bytes and "
-            f"{len(TRAINED_SPECIALS)} special tokens",
+            fix=f"ask for at least {MIN_VOCAB_SIZE}: {specials}",
         )
     inner = tokenizers.Tokenizer(models.BPE())
     inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)

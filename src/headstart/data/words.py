@@ -12,9 +12,7 @@ UNSPACED = (
 _WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+|[^\w\s]")
 _IN_WORD = re.compile(rf"[{UNSPACED}]|[^{UNSPACED}]+")
 _UNSPACED = re.compile(f"[{UNSPACED}]")
-_NO_SPACE = re.compile(r"\S+")
 _ABBREVIATION = re.compile(r"(?:\w\.){2,}")  # U.S., e.g.
-_SENTENCE = re.compile(r".*?(?:[.!?](?=\s)|[。！？]|\Z)", re.DOTALL)
 
 Places = list[tuple[int, int]]
 
@@ -35,7 +33,7 @@ def first_sentence(text: str) -> str:
     >>> first_sentence("It costs 3.50 here. Not there.")
     'It costs 3.50 here.'
     """
-    found = _SENTENCE.match(text)
+    found = re.match(r".*?(?:[.!?](?=\s)|[。！？]|\Z)", text, re.DOTALL)
     return text if found is None else found[0]
 
 
@@ -46,7 +44,7 @@ def split_words(text: str) -> Places:
     `Paris-based`), and neither is the last full stop of `U.S.`.
     """
     words: Places = []
-    for match in _NO_SPACE.finditer(text):
+    for match in re.finditer(r"\S+", text):
         start, end = match.span()
         while start < end and _is_punctuation(text[start]):
             words.append((start, start + 1))

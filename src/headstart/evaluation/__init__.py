@@ -4,8 +4,6 @@
 def metric_name(metric: str) -> str:
     """Write a metric's name for people.
 
-    Example
-    -------
     >>> metric_name("macro_f1"), metric_name("exact_match")
     ('macro-F1', 'exact match')
     """

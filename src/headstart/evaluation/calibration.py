@@ -12,16 +12,16 @@ from scipy.special import logsumexp, softmax
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-# Where validation has no mistake, the best temperature is 0: certainty, which a finite sample
-# cannot justify. So log(temperature) has a normal prior around 0; the bounds end the search.
+# If all validation rows are predicted correctly, the best temperature is 0: certainty, which a
+# finite sample cannot justify. So log(temperature) has a normal prior around 0; the bounds end
+# the search.
 PULL = 4.0  # precision of the prior, in rows
 LOWEST, HIGHEST = 0.05, 20.0
 CALIBRATION_BINS = 15
 CERTAIN = 0.9999  # a probability that no finite sample justifies
 CERTAINTY_NOTE = (
-    "Every probability is at least 99.99 %. Such certainty usually means that the label can be "
-    "read off the text, or that the same texts were trained on: look at the data before you rely "
-    "on it."
+    "Every probability is at least 99.99 %. This usually means that the texts contain the label, "
+    "or that the same texts were used in training: check the data."
 )
 
 
@@ -53,10 +53,7 @@ def calibration_error(probabilities: Floats, labels: Integers) -> float:
 def fit_temperature(logits: ArrayLike, labels: ArrayLike) -> float:
     """Fit the temperature with the lowest log-loss on validation rows, with a prior around 1.
 
-    Parameters
-    ----------
-    logits : (rows, classes), of rows that the classifier was not trained on.
-    labels : (rows), the true class numbers.
+    Logits (rows, classes) are of rows that the classifier was not trained on.
     """
     z, y = np.asarray(logits, dtype=np.float64), np.asarray(labels)
     own = z[np.arange(len(y)), y]

@@ -30,7 +30,6 @@ class Interval:
     value: float
     low: float
     high: float
-    method: str = ""  # how the bounds were computed
     level: float = LEVEL
 
     @property
@@ -47,7 +46,7 @@ def wilson_interval(successes: int, total: int) -> Interval:
     Unlike the normal approximation it stays within 0 and 1 and is accurate for few rows.
     """
     bounds = binomtest(successes, total).proportion_ci(LEVEL, method="wilson")
-    return Interval(successes / total, float(bounds.low), float(bounds.high), "Wilson")
+    return Interval(successes / total, float(bounds.low), float(bounds.high))
 
 
 # Row scores: accuracy, F1, exact match and their macro averages are means of ratios of sums over
@@ -69,7 +68,9 @@ class RowScores:
     @property
     def value(self) -> float:
         """The metric."""
-        return float(_ratio(self.correct.sum(0), self.total.sum(0)))
+        total = self.total.sum(0)
+        ratios = np.divide(self.correct.sum(0), total, out=np.zeros_like(total), where=total > 0)
+        return float(ratios.mean())
 
     def per_row(self) -> Floats:
         """Compute one number per row, (rows,), whose mean is the metric.
@@ -98,8 +99,7 @@ class RowScores:
         padded = np.concatenate([per_row, [0.0, 0.0, 1.0, 1.0]])
         reach = sem(padded) * t.ppf((1 + LEVEL) / 2, len(padded) - 1)
         low, high = np.clip([padded.mean() - reach, padded.mean() + reach], 0, 1)
-        method = "Student's t over rows"
-        return Interval(self.value, min(low, self.value), max(high, self.value), method)
+        return Interval(self.value, min(low, self.value), max(high, self.value))
 
 
 def ratio_scores(correct: ArrayLike, total: ArrayLike) -> RowScores:
@@ -118,24 +118,10 @@ def f1_scores(correct: ArrayLike, predicted: ArrayLike, true: ArrayLike) -> RowS
     return ratio_scores(2.0 * np.asarray(correct), np.add(predicted, true, dtype=np.float64))
 
 
-def _ratio(correct: Floats, total: Floats) -> Floats:
-    ratios = np.divide(correct, total, out=np.zeros_like(total), where=total > 0)
-    return np.asarray(ratios.mean(-1))
-
-
 def classification_metrics(probabilities: ArrayLike, labels: ArrayLike) -> dict[str, float]:
-    """Compute the metrics of a classifier with one class per row.
+    """Compute the metrics of a classifier from probabilities (rows, classes) and classes (rows,).
 
-    Parameters
-    ----------
-    probabilities : array of shape (rows, classes)
-    labels : array of shape (rows,)
-        The true class numbers.
-
-    Returns
-    -------
-    dict
-        `loss` (log-loss), `accuracy`, `macro_f1` and `calibration_error`.
+    The loss is the log-loss.
     """
     p, y = normalized(probabilities), np.asarray(labels)
     predicted, classes = p.argmax(axis=1), np.arange(p.shape[1])
@@ -152,16 +138,7 @@ def class_table(
 ) -> list[dict[str, Any]]:
     """Compute precision, recall, F1 and support of classes, labels, or kinds of entities.
 
-    Parameters
-    ----------
-    names : sequence of str
-    correct, predicted, true : arrays of int of shape (names,)
-        How often each is predicted correctly, is predicted, and occurs.
-
-    Returns
-    -------
-    list of dict
-        `name`, `precision`, `recall`, `f1` and `support` of each.
+    The arrays say how often each is predicted correctly, is predicted, and occurs.
     """
     counts = np.array([correct, predicted, true]).T.tolist()
     return [
@@ -181,10 +158,7 @@ def confident_mistakes(
 ) -> list[dict[str, Any]]:
     """Find the wrong predictions with the highest probability; ties in the order of the rows.
 
-    Returns
-    -------
-    list of dict
-        `row` (from 0), `true` and `predicted` (class numbers) and `confidence`.
+    Rows are numbered from 0; `true` and `predicted` are class numbers.
     """
     p, y = normalized(probabilities), np.asarray(labels)
     predicted, confidence = p.argmax(axis=1), p.max(axis=1)
@@ -253,11 +227,7 @@ def count_entities(
 ) -> tuple[list[str], NDArray[np.int64]]:
     """Count the entities of tagged sentences; correct ones have the right kind, start and end.
 
-    Returns
-    -------
-    kinds : list of str
-    counts : array of shape (3, sentences, kinds)
-        The correct, the predicted and the true entities.
+    Returns the kinds, and counts (3, sentences, kinds) of the correct, predicted and true entities.
     """
     found: list[tuple[int, int, str]] = []
     for sentence, (tags, guesses) in enumerate(zip(true, predicted, strict=True)):

@@ -105,44 +105,23 @@ def trial_batches(run: NetworkRun) -> Iterator[TrialBatch]:
 
 @dataclass(frozen=True, kw_only=True)
 class Exported:
-    """What was written into a folder.
+    """What was written into a folder."""
 
-    Parameters
-    ----------
-    model : what it is there: "LlamaForCausalLM".
-    library : the Hub's name of the library that opens it.
-    pipeline : the Hub's name of what it does.
-    usage : a few lines of Python that open it.
-    comparisons : with the run's outputs.
-    notes : what differs from the run, in words.
-    run : the export, opened; None where its test metric cannot be measured.
-    same_metric : whether the test metric must be that of the run.
-    """
-
-    model: str
-    library: str
-    pipeline: str
-    usage: str
-    comparisons: list[OutputDifference]
-    notes: list[str] = field(default_factory=list)
-    run: Run | None = None
-    same_metric: bool = True
+    model: str  # what it is there: "LlamaForCausalLM"
+    library: str  # the Hub's name of the library that opens it
+    pipeline: str  # the Hub's name of what it does
+    usage: str  # a few lines of Python that open it
+    comparisons: list[OutputDifference]  # with the run's outputs
+    notes: list[str] = field(default_factory=list)  # what differs from the run, in words
+    run: Run | None = None  # the export, opened; None where its test metric cannot be measured
+    same_metric: bool = True  # whether the test metric must be that of the run
 
 
 def export_run(folder: Path | str, to: str, out: Path, *, int8: bool = False) -> dict[str, Any]:
     """Write a run in another tool's form, check it, and only then give it its name.
 
-    Parameters
-    ----------
-    folder : a run.
-    to : a key of `EXPORTERS`.
-    out : a folder that does not exist yet or is empty.
-    int8 : store the weights in 8 bits.
-
-    Returns
-    -------
-    dict
-        What was written, how far its outputs differ from the run's, and its test metric.
+    `out` is a folder that does not exist yet or is empty. With `int8` weights are stored in 8 bits.
+    Returns what was written, how far its outputs differ from the run's, and its test metric.
     """
     if to not in EXPORTERS:
         known = ", ".join(EXPORTERS)
@@ -168,12 +147,10 @@ def export_run(folder: Path | str, to: str, out: Path, *, int8: bool = False) ->
         largest, measured = max(one.difference for one in comparisons), None
         if exported.run is not None:
             try:
-                rows, measured_on = read_test_rows(run)
+                measured = measure_export(run, exported.run)
+                notes.append(measured["note"])
             except HeadstartError as error:
                 notes.append(f"its test metric was not measured: {error.what}")
-            else:
-                measured = measure_export(run, exported.run, rows, measured_on)
-                notes.append(measured["note"])
         if measured is not None and exported.same_metric:
             allowed = max(ALLOWED_INT8 if int8 else ALLOWED, 1.5 / measured["rows"])
             words = f"{measured['metric']} on {measured['measured_on']}"
@@ -218,22 +195,19 @@ def _all_or_nothing(out: Path) -> Iterator[Path]:
         sync(out.parent)
 
 
-def read_test_rows(run: NetworkRun) -> tuple[Any, str]:
-    """Read the test part of the run's dataset, at most `MAX_ROWS` of it, and describe it."""
+def measure_export(run: NetworkRun, exported: Run) -> dict[str, Any]:
+    """Measure the test metric of run and export on the same rows.
+
+    They are the test part of the run's dataset, at most `MAX_ROWS` of it.
+    """
     config, task = FinetuneConfig.load(run.folder), run.require_task()
     rows, _ = drop_seen(task, evaluation_rows(config, task)[0], run.folder)
     drawn = np.random.default_rng(0).permutation(len(rows))[:MAX_ROWS]
     rows = rows.pick(sorted(drawn.tolist()))
     # Where a person keeps a file is not for a model card: names without folders.
     names = ", ".join(Path(name).name for name in config.dataset)
-    return rows, f"{len(rows):,} rows of the test part of {names}"
-
-
-def measure_export(run: NetworkRun, exported: Run, rows: Any, measured_on: str) -> dict[str, Any]:
-    """Measure the test metric of run and export, and by how much the export's is higher."""
-    task = run.require_task()
-    scores = [one.scores(rows) for one in (run, exported)]
-    ours, theirs = (task.row_scores(one, rows)[task.metric] for one in scores)
+    measured_on = f"{len(rows):,} rows of the test part of {names}"
+    ours, theirs = (task.row_scores(one.scores(rows), rows)[task.metric] for one in (run, exported))
     difference = paired_difference(ours.per_row(), theirs.per_row())
     return {
         "metric": task.metric,
@@ -243,8 +217,8 @@ def measure_export(run: NetworkRun, exported: Run, rows: Any, measured_on: str) 
         "export": asdict(theirs.interval()),
         "difference": asdict(difference),
         "note": f"{task.metric} on {measured_on}: {theirs.value:.2%}, the run's {ours.value:.2%}; "
-        f"difference {difference.value:+.2%} points (95 %: {difference.low:+.2%} to "
-        f"{difference.high:+.2%})",
+        f"difference {100 * difference.value:+.2f} points (95 % CI "
+        f"{100 * difference.low:+.2f} to {100 * difference.high:+.2f})",
     }
 
 

@@ -57,7 +57,7 @@ FILES = [
 NOT_SENT = "there is no such folder, and the Hugging Face Hub did not send this model"
 CHECK_NETWORK = (
     "check the name and the network, and start the same command again: what was downloaded is "
-    "kept; a model with terms needs that you accept them on its page and log in with: hf auth login"
+    "kept; for a gated model, accept its terms on its page and run: hf auth login"
 )
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 TASK = "headstart_task"  # in the config.json of our exports
@@ -78,11 +78,12 @@ ARCHITECTURES = {
     "ForSequenceClassification": ("AutoModelForSequenceClassification", "classification"),
     "ForTokenClassification": ("AutoModelForTokenClassification", "tagging"),
 }
-AUTO_CLASSES = {
-    "language_modeling": "AutoModelForMaskedLM",
-    "classification": "AutoModelForSequenceClassification",
-    "tagging": "AutoModelForTokenClassification",
-    "spans": "AutoModelForQuestionAnswering",
+# How the names of classes end, by the kind of our head; those of language models differ.
+ENDINGS = {
+    "": "Model",
+    "classification": "ForSequenceClassification",
+    "tagging": "ForTokenClassification",
+    "spans": "ForQuestionAnswering",
 }
 INDEX_FORMS: dict[str, Form] = {
     "weight_map": lambda value: (
@@ -102,12 +103,7 @@ NO_MATCH = ("no match", "match")  # of a cross-encoder with a single score
 class TransformersBase(Transformer):
     """A model of `transformers` without its head, in the place of our own base.
 
-    Parameters
-    ----------
-    config : BaseConfig
-        With `transformers`, the model's config as JSON.
-    inner : nn.Module, optional
-        The model; by default one with random weights.
+    Without `inner`, one with random weights is made from `config.transformers`.
     """
 
     def __init__(self, config: BaseConfig, inner: Any = None) -> None:
@@ -184,12 +180,11 @@ class TransformersBase(Transformer):
 
     def stock_layers(self, kind: str, outputs: int) -> tuple[nn.Module, nn.Linear]:
         """Make the layers that `transformers` has for a task, with random weights."""
-        auto = AUTO_CLASSES[kind]
-        if kind == "language_modeling" and self.config.attention == "causal":
-            auto = "AutoModelForCausalLM"
+        language_model = f"For{'Causal' if self.config.attention == 'causal' else 'Masked'}LM"
         values = _read_json(self.config)
         if kind != "language_modeling":
             values.num_labels = outputs
+        auto = f"AutoModel{ENDINGS.get(kind, language_model)}"
         return split_head(make_model(auto, values), kind)
 
 
@@ -300,8 +295,8 @@ def open_base(name: str) -> NetworkRun:
     folder = find_folder(name)
     values = _read_config(folder)
     architecture = str((values.architectures or [""])[0])
-    found = [one for ending, one in ARCHITECTURES.items() if architecture.endswith(ending)]
-    auto, kind = found[0] if found else ("AutoModel", None)
+    known = (one for ending, one in ARCHITECTURES.items() if architecture.endswith(ending))
+    auto, kind = next(known, ("AutoModel", None))
     _check_sizes(values, auto, folder)
     base, head = _take_apart(_load(auto, values, folder), kind)
     tokenizer = read_tokenizer(folder)
@@ -527,7 +522,7 @@ def _load(auto: str, values: Any, folder: Path) -> Any:
     broken = [name for name, one in outer.named_parameters() if not bool(one.isfinite().all())]
     problems = [
         *(f"{name} is missing" for name in info["missing_keys"]),
-        *(f"{name} has no place here" for name in surplus),
+        *(f"{name} is not expected" for name in surplus),
         *(f"{name} holds NaN or infinite numbers" for name in broken),
     ]
     if problems := [problem for problem in problems if "pooler." not in problem]:

@@ -20,6 +20,7 @@ from headstart.errors import HeadstartError
 from headstart.files import write_text
 from headstart.interop.export import Exported, OutputDifference, pipeline_tag, trial_batches
 from headstart.interop.huggingface import (
+    ENDINGS,
     TASK,
     StockLayers,
     TransformersBase,
@@ -30,7 +31,6 @@ from headstart.model.config import BaseConfig, ClassificationConfig, LanguageMod
 from headstart.model.model import swap_head
 from headstart.model.presets import stock_head
 from headstart.run import NetworkRun
-from headstart.tasks.task import between_texts
 from headstart.training.callbacks import Callback
 from headstart.training.initialization import fit_head, read_splits
 
@@ -40,13 +40,6 @@ PROBLEM_TYPES = {
     "classification": "single_label_classification",
     "pairs": "single_label_classification",
     "multi-label": "multi_label_classification",
-}
-# How the names of their classes end, by the kind of our head; of language models `Form` says it.
-ENDINGS = {
-    "": "Model",
-    "classification": "ForSequenceClassification",
-    "tagging": "ForTokenClassification",
-    "spans": "ForQuestionAnswering",
 }
 # Their names of our special tokens.
 ROLES = {"bos": "begin", "cls": "begin", "eos": "end", "sep": "separator", "pad": "pad"}
@@ -61,8 +54,8 @@ CALLS = {
     "spans": 'question="a question", context="a text"',
 }
 REFITTED = (
-    "the run's head does not exist there: the stock head was fitted to the run's frozen network, "
-    "on its training rows (fine-tune with --head stock to train it together with the base)"
+    "transformers has no head like the run's, so a standard head was fitted to the run's frozen "
+    "network, on its training rows; for an exact export, fine-tune with --head stock"
 )
 TEXTS = [
     "A short one.",
@@ -396,7 +389,7 @@ def _labels(run: NetworkRun) -> dict[str, Any]:
 def _frame(run: NetworkRun) -> tuple[list[int], list[int], list[int]]:
     """Return the ids before, between and after texts; a prompt has no end."""
     after = [] if run.causal and run.task is None else run.encoding.after
-    return run.encoding.before, between_texts(run.encoding), after
+    return run.encoding.before, run.encoding.between, after
 
 
 def _write_tokenizer(

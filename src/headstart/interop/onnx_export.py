@@ -41,11 +41,8 @@ from headstart.interop.onnx_run import (
 from headstart.model.attention import SelfAttention, take
 from headstart.model.base import FeedForward
 from headstart.model.config import ClassificationConfig
-from headstart.model.heads import ClassificationHead
 from headstart.model.model import Model
-from headstart.model.pooling import join_windows, pool, pooled_position
 from headstart.run import ROWS, NetworkRun
-from headstart.tasks.task import between_texts
 from headstart.training.initialization import embedding_run
 
 PACKAGES = ("onnx", "onnxruntime", "onnxscript")
@@ -152,7 +149,7 @@ def export_config(run: NetworkRun, *, int8: bool) -> dict[str, Any]:
         "inputs": inputs,
         "temperature": run.temperature,  # the graph's logits are divided by it already
         "before": encoding.before,
-        "between": between_texts(encoding) if run.task and len(run.task.input_names) == 2 else [],
+        "between": encoding.between if run.task and len(run.task.input_names) == 2 else [],
         "after": encoding.after,
     }
 
@@ -223,97 +220,76 @@ class ExportedFeedForward(nn.Module):
         return self.down(self.activation(self.gate(x)) * self.up(x))
 
 
-class ExportedModel(nn.Module):
-    """A model with nothing in `forward` that depends on the values of its inputs.
+class ExportedBase(nn.Module):
+    """A base with nothing in `forward` that depends on the values of its inputs.
 
-    Parameters
-    ----------
-    model : Model
-        With a head for a task, or one that returns pooled vectors.
-    length : int
-        The longest row that it must be able to read.
-    temperature : float
-        What the logits are divided by.
+    It changes the base that it is given, which then reads rows of at most `length` tokens.
     """
 
-    def __init__(self, model: Model, length: int, temperature: float) -> None:
+    def __init__(self, base: Any, length: int) -> None:
         super().__init__()
-        self.model = model = copy.deepcopy(model)
-        self.temperature = temperature
-        base = model.base
-        self.foreign = base.config.transformers is not None
-        self.table: Tensor | None = None
-        if self.foreign:
+        self.base, self.config, self.length = base, base.config, length
+        if self.config.transformers is not None:
             return
-        block: Any
         for block in base.blocks:
             block.attention = ExportedAttention(block.attention)
             if block.feed_forward.gated:
                 block.feed_forward = ExportedFeedForward(block.feed_forward)
-        positions = base.rotary if base.positions is None else base.positions
-        if positions is not None:
-            self.table = positions(length, None)
+        for table in (base.positions, base.rotary):
+            if table is not None:
+                table(length, None)  # which may grow now, but not in the graph
 
     def forward(
         self,
-        input_ids: Tensor,
-        attention_mask: Tensor,
-        token_type_ids: Tensor | None = None,
-        owners: Tensor | None = None,
-    ) -> Tensor:
-        """Compute logits (B, classes), or (B, T, ·) for heads that score tokens, or vectors."""
-        head, only_at = self.model.head, None
-        if not isinstance(head, ClassificationHead):
-            hidden = self.hidden(input_ids, attention_mask, token_type_ids, None)
-            scores: Tensor = head(hidden, attention_mask)  # type: ignore[misc]
-            return scores / self.temperature
-        pooling = head.config.pooling
-        position = pooled_position(input_ids, attention_mask, pooling)
-        if position is not None:
-            only_at = position.unsqueeze(1)
-        hidden = self.hidden(input_ids, attention_mask, token_type_ids, only_at)
-        vectors = hidden[:, 0] if position is not None else pool(hidden, attention_mask, pooling)
-        if owners is not None:
-            sizes = attention_mask.sum(dim=1)
-            vectors = join_windows(vectors, sizes, owners, pooling, texts=vectors.size(0))
-        return head.classify(vectors) / self.temperature
-
-    def hidden(
-        self, tokens: Tensor, mask: Tensor, types: Tensor | None, only_at: Tensor | None
+        tokens: Tensor,
+        mask: Tensor,
+        types: Tensor | None = None,
+        only_at: Tensor | None = None,
     ) -> Tensor:
         """Compute hidden states (B, T, d), or (B, 1, d) at `only_at`; padding on either side."""
-        base: Any = self.model.base
-        if self.foreign:
+        base, length = self.base, tokens.size(1)
+        if self.config.transformers is not None:
             given = {} if types is None else {"token_type_ids": types}
-            if base.config.positions == "rotary":  # in every row: onnxruntime does not broadcast
-                places = torch.arange(tokens.size(1), device=tokens.device)
+            if self.config.positions == "rotary":  # in every row: onnxruntime does not broadcast
+                places = torch.arange(length, device=tokens.device)
                 given["position_ids"] = places.expand(len(tokens), -1)
             hidden = base.inner(input_ids=tokens, attention_mask=mask, **given).last_hidden_state
             return hidden if only_at is None else take(hidden, only_at)
-        length = tokens.size(1)
         positions = (mask.cumsum(dim=1) - 1).clamp(min=0)
         seen = (mask > 0)[:, None, None].expand(-1, 1, length, -1)
-        if base.config.attention == "causal":
+        if self.config.attention == "causal":
             seen = seen & torch.ones(length, length, dtype=torch.bool).tril()
         seen = seen | torch.eye(length, dtype=torch.bool)  # a row of padding is not empty
         added = torch.where(seen, 0.0, -torch.inf)  # once, not in every layer
-        x = base.embedding(tokens) * base.scale
-        if base.positions is not None:
-            assert self.table is not None
-            x = x + self.table[positions]
-        if base.token_types is not None:
-            x = x + base.token_types(torch.zeros_like(tokens) if types is None else types)
-        x = base.embedding_norm(x)
+        x = base.embed(tokens, self.length, positions, types)
         rotary = None
         if base.rotary is not None:
-            assert self.table is not None
-            cosine, sine = self.table[positions].chunk(2, dim=-1)
+            cosine, sine = base.rotary(self.length, positions).squeeze(1).chunk(2, dim=-1)
             half = cosine.size(-1) // 2  # both halves of a head turn by the same angles
             rotary = cosine[..., :half], sine[..., :half]
         for block in base.blocks[:-1]:
             x = block(x, added, rotary)
         x = base.blocks[-1](x, added, rotary, None, only_at)
         return base.final_norm(x)
+
+
+class ExportedModel(nn.Module):
+    """A copy of a model for `torch.onnx`, whose logits are divided by the temperature.
+
+    The model has a head for a task, or one that returns pooled vectors.
+    """
+
+    def __init__(self, model: Model, length: int, temperature: float) -> None:
+        super().__init__()
+        self.model, self.temperature = copy.deepcopy(model), temperature
+        self.model.base = ExportedBase(self.model.base, length)  # type: ignore[assignment]
+
+    def forward(
+        self, tokens: Tensor, mask: Tensor, types: Tensor | None, owners: Tensor | None
+    ) -> Tensor:
+        """Compute logits (B, classes), or (B, T, ·) for heads that score tokens, or vectors."""
+        scores: Tensor = self.model(tokens, mask, types, owners=owners)
+        return scores / self.temperature
 
 
 @torch.no_grad()
@@ -426,7 +402,6 @@ def _rounded(rows: NDArray[Any], levels: int) -> tuple[NDArray[np.int8], NDArray
 
 def compare(run: NetworkRun, exported: OnnxRun, *, int8: bool) -> list[OutputDifference]:
     """Compare over batch sizes, lengths, paddings and windows; each text also with itself alone."""
-    session, inputs = exported.one_thread, exported.config["inputs"]
     ids = [one.tolist() for one in run.tokenizer.encode_arrays(TEXTS)]
     theirs = [one.tolist() for one in exported.tokenizer.encode_arrays(TEXTS)]
     wrong = sum(a != b for a, b in zip(ids, theirs, strict=True))
@@ -434,8 +409,7 @@ def compare(run: NetworkRun, exported: OnnxRun, *, int8: bool) -> list[OutputDif
 
     def scores(batch: TrialBatch) -> Tensor:
         values = named_inputs(batch.tokens, batch.real, batch.token_types, batch.owners)
-        output = session.run(None, {name: values[name].numpy() for name in inputs})[0]
-        return torch.from_numpy(output)
+        return torch.from_numpy(exported.logits(exported.one_thread, values))
 
     for batch in trial_batches(run):
         if "left" in batch.words and run.model.base.config.transformers is not None:

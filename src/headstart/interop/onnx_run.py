@@ -98,14 +98,17 @@ class OnnxRun(Run):
         """The scores of these examples, in this order."""
         batch = examples.batch(rows)
         given = named_inputs(batch.tokens, batch.segments, batch.token_types, batch.owners)
-        feeds = {name: given[name].numpy() for name in self.config["inputs"]}
-        scores: Output = session.run(None, feeds)[0] * np.float32(self.temperature)
+        scores = self.logits(session, given) * np.float32(self.temperature)
         lengths = examples.lengths[rows]
         return [
             one if one.ndim == 1 else one[:length]
             # A text in windows has one row of scores; those behind mean nothing.
             for one, length in zip(scores[: len(rows)], lengths, strict=True)
         ]
+
+    def logits(self, session: Any, inputs: dict[str, Tensor]) -> Output:
+        """Run a session on those of the `named_inputs` that the graph has."""
+        return session.run(None, {name: inputs[name].numpy() for name in self.config["inputs"]})[0]
 
     def scores(self, rows: Any, progress: ProgressCallback | None = None) -> Any:
         task = self.require_task()

@@ -16,23 +16,8 @@ from headstart.model.positions import rotate
 LONGEST_PLAIN = 512  # tokens; the plain formula holds T × T scores per head
 
 
-class KeyValueCache:
-    """Keys and values of the tokens so far, one pair (B, nh, T, hs) per layer."""
-
-    def __init__(self) -> None:
-        self.pairs: dict[int, tuple[Tensor, Tensor]] = {}
-
-    @property
-    def length(self) -> int:
-        """The number of tokens that every layer has seen."""
-        return min((key.size(2) for key, _ in self.pairs.values()), default=0)
-
-    def extend(self, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Add the keys and values of new tokens; return those of all tokens."""
-        old_key, old_value = self.pairs.get(layer, (key[:, :, :0], value[:, :, :0]))
-        pair = torch.cat((old_key, key), dim=2), torch.cat((old_value, value), dim=2)
-        self.pairs[layer] = pair
-        return pair
+# Keys and values of the tokens so far, (B, nh, T, hs) each, by the number of the layer.
+KeyValueCache = dict[int, tuple[Tensor, Tensor]]
 
 
 class SelfAttention(nn.Module):
@@ -64,7 +49,7 @@ class SelfAttention(nn.Module):
                 query_key = rotate(query_key, rotary)
             query, key = query_key[:, : self.heads], query_key[:, self.heads :]
         else:  # keys and values of all tokens, few queries
-            width, length = x.size(2), x.size(1)
+            width = x.size(2)
             weight, bias = self.query_key_value.weight, self.query_key_value.bias
             biases = (None, None) if bias is None else (bias[:width], bias[width:])
             some = F.linear(take(x, only_at), weight[:width], biases[0])
@@ -74,9 +59,15 @@ class SelfAttention(nn.Module):
             if rotary is not None:
                 rows = rotary[only_at] if rotary.dim() == 2 else take(rotary[:, 0], only_at)
                 query, key = rotate(query, rows.unsqueeze(1)), rotate(key, rotary)
-            mask = self._mask_rows(mask, only_at, length)
+            if mask is None and self.causal:
+                mask = causal_mask(x.size(1), device=x.device)[only_at].unsqueeze(1)
+            elif mask is not None and mask.size(-2) > 1:
+                mask = take(mask[:, 0], only_at).unsqueeze(1)  # (B, 1, K, T)
         if cache is not None:
-            key, value = cache.extend(self.layer, key, value)
+            if self.layer in cache:
+                old_key, old_value = cache[self.layer]
+                key, value = torch.cat((old_key, key), dim=2), torch.cat((old_value, value), dim=2)
+            cache[self.layer] = key, value
         attended = attend(
             query,
             key,
@@ -86,17 +77,6 @@ class SelfAttention(nn.Module):
             dropout=self.dropout if self.training else 0.0,
         )
         return self.output(attended.transpose(1, 2).flatten(2))
-
-    def _mask_rows(self, mask: Tensor | None, only_at: Tensor, length: int) -> Tensor | None:
-        """Return the rows of the mask for the queries `only_at`: (B, 1, K, T)."""
-        if mask is None:
-            if not self.causal:
-                return None
-            return torch.arange(length, device=only_at.device) <= only_at[:, None, :, None]
-        if mask.size(-2) == 1:
-            return mask
-        rows = mask.expand(only_at.size(0), 1, length, length)[:, 0]
-        return take(rows, only_at).unsqueeze(1)
 
 
 def _split_heads(x: Tensor, head_width: int) -> Tensor:
@@ -122,17 +102,10 @@ def attend(
     causal: bool = False,
     dropout: float = 0.0,
 ) -> Tensor:
-    """Compute softmax(query · keyᵀ / √hs) · value.
+    """Compute softmax(query · keyᵀ / √hs) · value, each (B, nh, T, hs).
 
-    Parameters
-    ----------
-    query, key, value : Tensor of shape (B, nh, T, hs)
-    mask : Tensor that broadcasts to (B, nh, T, T), optional
-        True where a query may attend to a key. It already includes the causal mask.
-    causal : bool
-        Without a mask: queries and keys are the same tokens, and later ones are hidden.
-    dropout : float
-        Probability of dropping an attention weight.
+    `mask` broadcasts to (B, nh, T, T) and is True where a query may attend to a key, the causal
+    mask included. Without one, `causal` hides later tokens from queries of the same tokens.
     """
     small = query.size(-2) * key.size(-2) <= LONGEST_PLAIN**2
     if query.dtype == torch.bfloat16 and query.device.type == "cpu" and small:

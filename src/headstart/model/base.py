@@ -25,7 +25,6 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu-tanh": partial(F.gelu, approximate="tanh"),
     "swiglu": F.silu,
     "geglu": F.gelu,
-    "reglu": torch.relu,
 }
 
 
@@ -121,28 +120,26 @@ class Transformer(nn.Module):
         cache: Any = None,
         only_at: Tensor | None = None,
     ) -> Tensor:
-        """Compute hidden states (B, T, d).
+        """Compute hidden states (B, T, d) of tokens (B, T).
 
         Parameters
         ----------
-        tokens : Tensor of shape (B, T)
         segments : Tensor of shape (B, T), optional
             0 is padding, 1 the row's text; packed rows number their texts 1, 2, 3 … and no text
             sees another. A boolean mask of the real tokens works too. By default all are real.
-        token_types : Tensor of shape (B, T), optional
         cache : optional
-            From `new_cache`.
-            For causal bases with one text per row: the tokens continue those in the cache.
+            From `new_cache`: the tokens continue those in it. For causal bases, one text per row.
         only_at : Tensor of shape (B, K), optional
             The last block computes only these positions of each row; returns (B, K, d).
         """
         mask, positions = attention_layout(segments, causal=self.config.attention == "causal")
         length = tokens.size(1)
-        if cache is not None and cache.length:
-            past, length = cache.length, cache.length + length
+        if cache:
+            past = cache[0][0].size(2)
+            length += past
             mask = causal_mask(length, device=tokens.device)[past:]  # (new, T)
             positions = torch.arange(past, length, device=tokens.device).unsqueeze(0)
-        x = self.embed(tokens, positions, token_types)  # (B, T, d)
+        x = self.embed(tokens, length, positions, token_types)  # (B, T, d)
         rotary = None if self.rotary is None else self.rotary(length, positions)
         for number, block in enumerate(self.blocks):
             last = number == self.config.layers - 1
@@ -151,26 +148,21 @@ class Transformer(nn.Module):
 
     def new_cache(self) -> Any:
         """Make an empty cache of keys and values for `forward`."""
-        return KeyValueCache()
+        return {}
 
     def stock_layers(self, kind: str, outputs: int) -> tuple[nn.Module, nn.Linear]:
         """Make the layers of a head of `transformers`; only its own models have some."""
         raise HeadstartError(f"this base has no {kind} head of transformers", code="config")
 
-    def embed(self, tokens: Tensor, positions: Tensor | None, token_types: Tensor | None) -> Tensor:
-        """Compute the input of the first block: token, position and token type embeddings."""
-        try:
-            x = self.embedding(tokens) * self.scale
-        except IndexError:
-            raise HeadstartError(
-                f"token {int(tokens.max())} is outside of the vocabulary: this base has "
-                f"{self.config.vocab_size:,} tokens, numbered from 0",
-                fix="use the tokenizer that the base was trained with",
-            ) from None
+    def embed(
+        self, tokens: Tensor, length: int, positions: Tensor | None, token_types: Tensor | None
+    ) -> Tensor:
+        """Compute the input of the first block: token, position and token type embeddings.
+
+        `positions` are below `length`; None means 0, 1, 2, … in every row.
+        """
+        x = self.embedding(tokens) * self.scale
         if self.positions is not None:
-            length = tokens.size(1)
-            if positions is not None:
-                length = max(length, int(positions.max()) + 1)
             x = x + self.positions(length, positions)
         if self.token_types is not None:
             if token_types is None or self.config.token_types == 1:

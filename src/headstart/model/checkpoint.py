@@ -24,8 +24,8 @@ def save_model(model: Model, folder: Path) -> None:
     head = model.head_config
     config = {
         "format": FORMAT,
-        "base": model.base.config.to_dict(),
-        "head": None if head is None else head.to_dict(),
+        "base": vars(model.base.config),
+        "head": None if head is None else vars(head),
     }
     # named_parameters lists a tied weight once, under the base's name.
     weights = {
@@ -93,7 +93,7 @@ def check_weights(model: torch.nn.Module, weights: dict[str, Tensor], *, where: 
     """Compare names, shapes and types of `weights` with the model; reject NaN and infinity."""
     wanted = dict(model.named_parameters())
     problems = [f"{name} is missing" for name in wanted if name not in weights]
-    problems += [f"{name} has no place here" for name in weights if name not in wanted]
+    problems += [f"{name} is not expected" for name in weights if name not in wanted]
     for name in wanted.keys() & weights.keys():
         ours, theirs = tuple(wanted[name].shape), tuple(weights[name].shape)
         if ours != theirs:

@@ -4,7 +4,7 @@ Every field has its bounds next to it. A config checks itself when it is made an
 `HeadstartError` that lists all problems, before anything is allocated.
 """
 
-from dataclasses import MISSING, asdict, dataclass, field
+from dataclasses import MISSING, dataclass, field
 from typing import Any, Literal, get_args
 
 from headstart.config import Pooling, Settings
@@ -26,9 +26,6 @@ class ModelConfig(Settings):
     def __post_init__(self) -> None:
         self.validate()
 
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)  # type: ignore[call-overload]
-
 
 @dataclass(frozen=True, kw_only=True)
 class BaseConfig(ModelConfig):
@@ -46,7 +43,7 @@ class BaseConfig(ModelConfig):
     norm: Literal["layer", "rms"] = "rms"
     norm_place: Literal["before", "after"] = "before"
     norm_epsilon: float = number(0, 1, 1e-5)
-    feed_forward: Literal["relu", "gelu", "gelu-tanh", "swiglu", "geglu", "reglu"] = "swiglu"
+    feed_forward: Literal["relu", "gelu", "gelu-tanh", "swiglu", "geglu"] = "swiglu"
     biases: bool = False  # in linear layers and layer norms
     embedding_scale: bool = False  # multiply the embedding by √width
     embedding_norm: bool = False
@@ -64,7 +61,7 @@ class BaseConfig(ModelConfig):
 
     @property
     def gated(self) -> bool:
-        return self.feed_forward in ("swiglu", "geglu", "reglu")
+        return self.feed_forward in ("swiglu", "geglu")
 
     def problems(self) -> list[str]:
         if self.transformers is not None:
@@ -98,7 +95,7 @@ class OutputConfig(ModelConfig):
 
     transform: bool = False  # dense, GELU and norm (BERT's language model, ModernBERT)
     dropout: float = number(0, 1, 0.0)
-    stock: bool = False  # the layers that `transformers` has for a base of its own
+    stock: bool = False  # the layers that `transformers` has for its own base
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -68,7 +68,7 @@ class Counts:
         ]
         return {
             "preset": self.preset.name,
-            "config": self.preset.base.to_dict(),
+            "config": vars(self.preset.base),
             "base": self.base_count,
             "heads": {head: total - self.base_count for head, total in totals.items()},
             "total": totals,
@@ -146,10 +146,7 @@ def count_parameters(preset: Preset, classes: int = 2) -> Counts:
 def common_mistakes(counts: Counts) -> list[dict[str, Any]]:
     """List the common mistakes in counting this network's parameters.
 
-    Returns
-    -------
-    list of dict
-        `name`, `off_by` (the parameters counted too many; too few: negative) and `why`.
+    Each has a `name`, `off_by` (parameters counted too many; too few: negative) and `why`.
     """
     base, d, n = counts.preset.base, counts.preset.base.width, counts.preset.base.layers
     norms = sum(line.count for line in counts.base if "norm" in line.name)
@@ -183,7 +180,7 @@ def common_mistakes(counts: Counts) -> list[dict[str, Any]]:
             "Learned positions are parameters.",
         ),
         (
-            "positions counted",
+            "positions included",
             TUTORIAL_POSITIONS * d * (base.positions == "sinusoidal"),
             f"Sinusoidal positions are computed, not learned. A table of {TUTORIAL_POSITIONS:,} of "
             "them is memory, but not a parameter.",

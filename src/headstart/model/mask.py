@@ -29,11 +29,8 @@ def causal_mask(length: int, *, device: torch.device | None = None) -> Tensor:
 def segment_mask(segments: Tensor) -> Tensor:
     """Return the mask (B, T, T) in which only tokens of the same text see each other.
 
-    Parameters
-    ----------
-    segments : Tensor of shape (B, T)
-        1, 2, … for the texts packed into a row; 0 is padding. Padding sees padding, so that its
-        rows are not empty; its outputs are not used.
+    Segments (B, T) are 1, 2, … for the texts packed into a row; 0 is padding. Padding sees padding,
+    so that its rows are not empty; its outputs are not used.
     """
     return segments.unsqueeze(-1) == segments.unsqueeze(-2)
 
@@ -41,13 +38,7 @@ def segment_mask(segments: Tensor) -> Tensor:
 def attention_layout(
     segments: Tensor | None, *, causal: bool
 ) -> tuple[Tensor | None, Tensor | None]:
-    """Return the attention mask and the positions that a batch needs.
-
-    Parameters
-    ----------
-    segments : Tensor of shape (B, T), optional
-        See `segment_mask`.
-    causal : bool
+    """Return the attention mask and the positions that a batch needs; see `segment_mask`.
 
     Returns
     -------
@@ -56,7 +47,7 @@ def attention_layout(
         without an explicit one. It also serves a causal batch padded on the right, because no
         token sees the padding behind it. The small shape is for batches padded on the right.
     positions : Tensor of shape (B, T), or None
-        Counted within each text; None means 0, 1, 2, … in every row.
+        Numbered within each text; None means 0, 1, 2, … in every row.
     """
     if segments is None:
         return None, None

@@ -72,23 +72,11 @@ class Model(nn.Module):
         targets: SoftmaxTargets | None = None,
         owners: Tensor | None = None,
     ) -> Any:
-        """Compute the head's scores, or the loss of predicting the targets.
+        """Compute the head's scores, or with `targets` a `LanguageModelingLoss`.
 
-        Parameters
-        ----------
-        tokens : Tensor of shape (B, T)
-        segments : Tensor of shape (B, T), optional
-            0 is padding; the texts of a packed row are 1, 2, …
-        token_types : Tensor of shape (B, T), optional
-        targets : SoftmaxTargets, optional
-            For language modelling heads.
-        owners : Tensor of shape (B,), optional
-            For classification: rows are windows, and this is the text of each (0, 0, 1, …).
-
-        Returns
-        -------
-        Tensor or LanguageModelingLoss
-            Scores; with `targets` a `LanguageModelingLoss`.
+        `tokens`, `segments` and `token_types` are (B, T); segment 0 is padding, and the texts of a
+        packed row are 1, 2, … `owners` (B,) is for classification: rows are windows, and this is
+        the text of each (0, 0, 1, …).
         """
         if targets is not None:
             return self._loss(tokens, segments, token_types, targets)
@@ -199,21 +187,10 @@ class SwapRow:
 
 
 def swap_head(model: Model, head: HeadConfig, *, seed: int) -> tuple[Model, list[SwapRow]]:
-    """Put a new head on the model's base.
+    """Put a new head with random weights on the model's base, which is shared, not copied.
 
-    Parameters
-    ----------
-    model : Model
-        The new model shares its base; nothing is copied.
-    head : HeadConfig
-    seed : int
-        For the new head's random weights. A `Transform` layer that both heads have is copied.
-
-    Returns
-    -------
-    Model
-    list of SwapRow
-        The table of the swap: what was kept, dropped and added, and why.
+    A `Transform` layer that both heads have is copied. The second result is the table of the swap:
+    what was kept, dropped and added, and why.
     """
     swapped = Model(model.base, new_head(model.base, head, seed=seed))
     swapped.train(model.training)

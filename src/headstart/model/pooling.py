@@ -47,33 +47,20 @@ def real_tokens(rows: Tensor, segments: Tensor | None) -> Tensor:
     return real
 
 
-def join_windows(
-    vectors: Tensor, sizes: Tensor, owners: Tensor, how: Pooling, texts: int | None = None
-) -> Tensor:
+def join_windows(vectors: Tensor, sizes: Tensor, owners: Tensor, how: Pooling) -> Tensor:
     """Combine the pooled vectors of windows, as if each text had been pooled as a whole.
 
-    Parameters
-    ----------
-    vectors : Tensor of shape (W, d)
-        Result of `pool` for each window.
-    sizes : Tensor of shape (W,)
-        Tokens of each window: the weights of a mean over all tokens.
-    owners : Tensor of shape (W,)
-        The text of each window: 0, 0, 1, 2, 2, …
-    how : str
-        `last` and `first` average the windows' vectors; `max` takes the largest values.
-    texts : int, optional
-        How many rows the result has; by default as many as there are texts.
+    `vectors` (W, d) are results of `pool`; `sizes` (W,) are the tokens of each window, the weights
+    of a mean over all tokens; `owners` (W,) are the texts of the windows: 0, 0, 1, 2, 2, …
+    `last` and `first` average the windows' vectors; `max` takes the largest values.
 
-    Returns
-    -------
-    Tensor of shape (B, d)
+    The result is (B, d), in an exported graph (W, d), because its sizes depend on no values.
     """
     if how == "mean+max":
         means, maxima = vectors.chunk(2, dim=-1)
-        means = join_windows(means, sizes, owners, "mean", texts)
-        return torch.cat((means, join_windows(maxima, sizes, owners, "max", texts)), dim=-1)
-    texts = int(owners[-1]) + 1 if texts is None else texts
+        means = join_windows(means, sizes, owners, "mean")
+        return torch.cat((means, join_windows(maxima, sizes, owners, "max")), dim=-1)
+    texts = vectors.size(0) if torch.compiler.is_exporting() else int(owners[-1]) + 1
     joined = vectors.new_zeros(texts, vectors.size(-1))
     if how == "max":
         index = owners.unsqueeze(-1).expand_as(vectors)
@@ -87,15 +74,9 @@ def join_windows(
 def positions_per_row(
     positions: Tensor, tokens: Tensor, first: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Group positions of a flattened batch by row.
+    """Group positions (N,) of a flattened batch (B·T), each once, by the rows of `tokens` (B, T).
 
-    Parameters
-    ----------
-    positions : Tensor of shape (N,)
-        Positions in the flattened batch (B·T), each once.
-    tokens : Tensor of shape (B, T)
-    first : Tensor of shape (B,), optional
-        A further position of each row, placed in column 0 of the result.
+    `first` (B,) is a further position of each row, placed in column 0 of the result.
 
     Returns
     -------

@@ -40,13 +40,9 @@ def rotary_table(
 
 
 def rotate(x: Tensor, rotary: Tensor) -> Tensor:
-    """Rotate each pair (x[i], x[i + hs/2]) by the angle of its position.
+    """Rotate each pair (x[i], x[i + hs/2]) of x (B, nh, T, hs) by the angle of its position.
 
-    Parameters
-    ----------
-    x : Tensor of shape (B, nh, T, hs)
-    rotary : Tensor of shape (T, 2·hs) or (B, 1, T, 2·hs)
-        From `RotaryPositions`.
+    `rotary` is (T, 2·hs) or (B, 1, T, 2·hs), from `RotaryPositions`.
     """
     cosine, sine = rotary.to(x.dtype).chunk(2, dim=-1)
     first, second = x.chunk(2, dim=-1)
@@ -54,14 +50,7 @@ def rotate(x: Tensor, rotary: Tensor) -> Tensor:
 
 
 class _Table(nn.Module):
-    """A computed table (positions × columns) that is recomputed only to grow.
-
-    Parameters
-    ----------
-    max_length : int
-    compute : callable
-        Makes the table of so many positions on a device: `sinusoids` or `rotary_table`.
-    """
+    """A computed table (positions × columns) that is recomputed only to grow."""
 
     table: Tensor
 

@@ -36,17 +36,10 @@ class Preset:
 
 
 def preset(name: str, *, objective: PresetObjective | None = None, **sizes: int | None) -> Preset:
-    """Return a preset for an objective, with other sizes where given.
+    """Return a preset, by default for the objective that the network was published with.
 
-    Parameters
-    ----------
-    name : str
-        A key of `PRESETS`.
-    objective : str, optional
-        `causal` or `masked`; by default the one the network was published with.
-    **sizes : int
-        `vocab_size`, `width`, `layers`, `heads`, `feed_forward_width`. A width alone also sets the
-        feed-forward width and, except for `lab`, the number of heads. None means "not given".
+    `sizes` are `vocab_size`, `width`, `layers`, `heads` and `feed_forward_width`; None means "not
+    given". A width alone also sets the feed-forward width and, except for `lab`, the heads.
     """
     if name not in PRESETS:
         raise HeadstartError(f"unknown preset {name!r}; the presets are {', '.join(PRESETS)}")

@@ -32,19 +32,14 @@ MULTIPLE = 256  # of sampled classes: oneDNN compiles, and keeps, a product of e
 
 @dataclass(frozen=True)
 class SampledClasses:
-    """The tokens that the output layer of a step is computed over.
+    """The tokens that the output layer of a step is computed over; all targets are among them.
 
-    Parameters
-    ----------
-    ids : Tensor of shape (C,)
-        Token ids in ascending order, each once; every target of the step is among them.
-    correction : Tensor of shape (C,)
-        Added to the scores: 0 for tokens that are always included, −log(probability of being
-        drawn) for sampled ones.
+    `correction` is added to the scores: 0 for tokens that are always included, −log(probability of
+    being drawn) for sampled ones.
     """
 
-    ids: Tensor
-    correction: Tensor
+    ids: Tensor  # (C,), ascending, each once
+    correction: Tensor  # (C,)
 
     def to(self, device: torch.device) -> "SampledClasses":
         return SampledClasses(self.ids.to(device), self.correction.to(device))
@@ -53,15 +48,8 @@ class SampledClasses:
 class SoftmaxSampler:
     """Draws the classes of a step as a pure function of the seed, the step and its targets.
 
-    Parameters
-    ----------
-    counts : array of shape (V,)
-        How often each token occurs in the corpus.
-    num_frequent : int
-        How many of the most frequent tokens are always included.
-    num_sampled : int
-        How many draws (with replacement) are made from the rest.
-    seed : int
+    `counts` (V,) say how often each token occurs in the corpus. The `num_frequent` most frequent
+    ones are always included; `num_sampled` draws (with replacement) are made from the rest.
     """
 
     def __init__(
@@ -98,21 +86,11 @@ class SoftmaxSampler:
 
 @dataclass(frozen=True)
 class SoftmaxTargets:
-    """Which positions of a batch are predicted, and over which classes.
+    """Which positions of a batch are predicted, and over which classes."""
 
-    Parameters
-    ----------
-    positions : Tensor of shape (N,)
-        Positions in the flattened batch (B·T).
-    targets : Tensor of shape (N,)
-        The correct token at each of them.
-    sampled : SampledClasses, optional
-        By default the whole vocabulary.
-    """
-
-    positions: Tensor
-    targets: Tensor
-    sampled: SampledClasses | None = None
+    positions: Tensor  # (N,), in the flattened batch (B·T)
+    targets: Tensor  # (N,): the correct token at each of them
+    sampled: SampledClasses | None = None  # by default the whole vocabulary
 
     def select(self, hidden: Tensor) -> Tensor:
         """Return the hidden states at the positions: (B, T, d) → (N, d)."""
@@ -142,20 +120,8 @@ def chunked_cross_entropy(
 ) -> Tensor:
     """Compute the summed cross-entropy of a linear layer without holding all scores.
 
-    Parameters
-    ----------
-    hidden : Tensor of shape (N, d)
-        Under autocast it is converted, and the products are in that precision.
-    weight : Tensor of shape (V, d)
-    bias : Tensor of shape (V,), optional
-    targets : Tensor of shape (N,)
-    chunk : int
-        Tokens that are computed at a time.
-
-    Returns
-    -------
-    Tensor
-        A scalar in fp32.
+    `hidden` is (N, d), `weight` (V, d), `bias` (V,) and `targets` (N,); the result is a scalar in
+    fp32. Under autocast the products are in that precision. `chunk` tokens are computed at a time.
     """
     kind = hidden.device.type
     if torch.is_autocast_enabled(kind):

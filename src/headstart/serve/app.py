@@ -13,15 +13,7 @@ from typing import Annotated, Any, Literal
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Discriminator,
-    Field,
-    Tag,
-    create_model,
-)
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, create_model
 from pydantic_core import PydanticCustomError
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
@@ -123,7 +115,7 @@ def request_form(task: str, max_texts: int) -> type[Form]:
 
 
 class CountedRoute(GuardedRoute):
-    """A guarded route whose requests are counted and timed, whatever becomes of them."""
+    """A guarded route that counts and times its requests, including failed ones."""
 
     def get_route_handler(self) -> Handler:
         handle = super().get_route_handler()
@@ -149,10 +141,9 @@ def create_app(run: Run, config: ServeConfig) -> FastAPI:
     """Make the application of a run, and start the threads that predict.
 
     There is one thread per core of this worker's share: for small networks that is faster than one
-    batch on all cores. An export to ONNX divides a batch itself.
+    batch on all cores.
     """
-    share = max(1, choose_threads() // config.workers)
-    threads = max(1, (config.threads or share) // getattr(run, "threads", 1))
+    threads = config.threads or max(1, choose_threads() // config.workers)
     queue = BatchQueue(run.predict, limit=config.queue, threads=threads)
 
     @asynccontextmanager

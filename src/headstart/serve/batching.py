@@ -10,7 +10,6 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from itertools import count
 from typing import Any, NamedTuple
 
 import torch
@@ -28,7 +27,7 @@ SHORTEST = 48  # characters; below it, padding costs next to nothing
 class Waiting(NamedTuple):
     """A row in the queue."""
 
-    number: int  # in the order of arrival
+    arrived: float
     row: Any
     size: int  # characters
     result: asyncio.Future[Any]
@@ -37,11 +36,7 @@ class Waiting(NamedTuple):
 class BatchQueue:
     """At most `limit` waiting rows, and the threads that predict them in batches.
 
-    Parameters
-    ----------
-    predict : predicts a list of rows, such as `Run.predict`; called from several threads.
-    limit : rows that may wait.
-    threads : batches that are predicted at the same time, each on one core.
+    `predict`, such as `Run.predict`, is called from several threads, each on one core.
     """
 
     def __init__(
@@ -50,7 +45,6 @@ class BatchQueue:
         self.predict = predict
         self.limit = limit
         self.waiting = 0
-        self._numbers = count()
         self._buckets: dict[int, deque[Waiting]] = defaultdict(deque)
         self._closing = False
         self._changed = threading.Condition()
@@ -83,7 +77,7 @@ class BatchQueue:
             for row, result in zip(rows, results, strict=True):
                 size = max(SHORTEST, len(row) if isinstance(row, str) else sum(map(len, row)))
                 self._buckets[size.bit_length()].append(
-                    Waiting(next(self._numbers), row, size, result)
+                    Waiting(time.perf_counter(), row, size, result)
                 )
             self.waiting += len(rows)
             WAITING.inc(len(rows))
@@ -104,7 +98,7 @@ class BatchQueue:
             self._changed.wait_for(lambda: self.waiting or self._closing)
             if not self.waiting:
                 return []
-            bucket = min(filter(None, self._buckets.values()), key=lambda rows: rows[0].number)
+            bucket = min(filter(None, self._buckets.values()), key=lambda rows: rows[0].arrived)
             batch = [bucket.popleft()]
             longest = batch[0].size
             while bucket and len(batch) < BATCH_TEXTS:

@@ -56,17 +56,25 @@ def reply(
     top_k: int | None = None,
     every_word: bool = False,
 ) -> Any:
-    """Convert a prediction to the form of Hugging Face's pipelines.
+    """Convert the prediction for one or two texts to the form of Hugging Face's pipelines.
 
-    Parameters
-    ----------
-    row : what was predicted: a text, or a tuple of two texts.
-    top_k : only the most probable labels; by default all.
-    every_word : list each word with its tag instead of entities.
+    With `top_k` only the most probable labels, with `every_word` words with tags, not entities.
     """
     if isinstance(run.task, Tagging):
         if every_word or not run.task.entities:
-            return _tagged_words(row, prediction)
+            tags, words = prediction["tags"], prediction["words"]
+            return [
+                {
+                    "entity": tags[number],
+                    "score": prediction["probabilities"][number],
+                    "index": number,
+                    "word": words[number],
+                    "start": start,
+                    "end": end,
+                }
+                for number, (start, end) in enumerate(find_words_in(row, words))
+                if tags[number] is not None
+            ]
         return [
             {
                 "entity_group": one["kind"],
@@ -86,23 +94,6 @@ def reply(
         }
     ranked = sorted(prediction["probabilities"].items(), key=lambda pair: -pair[1])
     return [{"label": label, "score": score} for label, score in ranked[:top_k]]
-
-
-def _tagged_words(text: str, prediction: dict[str, Any]) -> list[dict[str, Any]]:
-    """List every word that was read, with its tag."""
-    tags, words = prediction["tags"], prediction["words"]
-    return [
-        {
-            "entity": tags[number],
-            "score": prediction["probabilities"][number],
-            "index": number,
-            "word": words[number],
-            "start": start,
-            "end": end,
-        }
-        for number, (start, end) in enumerate(find_words_in(text, words))
-        if tags[number] is not None
-    ]
 
 
 def use_onednn(model: nn.Module) -> None:

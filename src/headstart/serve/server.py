@@ -63,16 +63,8 @@ def run_server(
 ) -> bool:
     """Serve a run until SIGTERM or SIGINT; every accepted request is answered first.
 
-    Parameters
-    ----------
-    folder : the run, as `open_model` takes it.
-    ready : called with the address and the description of the model when requests are accepted.
-    log_config : for `logging.config`, here and in every worker.
-
-    Returns
-    -------
-    bool
-        Whether everything was answered; a second Ctrl-C does not wait for that.
+    `ready` is called with the address and the description of the model when requests are accepted.
+    Returns whether everything was answered; a second Ctrl-C does not wait for that.
     """
     from headstart.serve.model import describe, open_model
 

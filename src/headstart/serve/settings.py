@@ -87,9 +87,7 @@ def bind(host: str, port: int) -> socket.socket:
     """Listen at an address; one that cannot be used is one message."""
     try:
         listening = socket.create_server(
-            (host, port),
-            family=socket.AF_INET6 if ":" in host else socket.AF_INET,
-            backlog=2_048,
+            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=2_048
         )
     except OSError as error:
         raise HeadstartError(

@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
+from statistics import fmean
 
 import numpy as np
 
@@ -84,29 +85,13 @@ class Cost:
 
 
 class Analysis:
-    """The numbers of a study.
-
-    Parameters
-    ----------
-    results : Results
-
-    Attributes
-    ----------
-    every : all arms, in the order of the study.
-    budgets, most : numbers of labels, and the largest of them.
-    tables : row scores (seeds, rows) by arm and budget; `scores` has their means with intervals.
-    costs : by arm and budget.
-    chain : the arms of `arms.CHAIN` that were run.
-    selected : the arm that model selection chose, without the test part; it is recommended.
-    differences : by first arm, second arm and budget.
-    steps : of the chain, by objective.
-    goal, needed : a round score that the recommended arm reaches, and the labels for it by arm.
-    """
+    """The numbers of a study."""
 
     def __init__(self, results: Results) -> None:
         self.results, about = results, results.about
         self.budgets: list[int] = about["budgets"]
         self.most = self.budgets[-1]
+        # Row scores (seeds, rows) by arm and budget, and their means with intervals.
         self.tables = {(run[:2], run[2]): results.scores(*run) for run in results.runs}
         same_budget = [(a, b) for a, b in combinations(self.tables, 2) if a[1] == b[1]]
         self.variance = seed_variance(self.tables, same_budget, folds=about["folds"])
@@ -116,10 +101,12 @@ class Analysis:
         self.curves = make_curves(_epoch_values(results))
         self.references = [one for one in self.every if find_arm(one[0]).is_reference]
         self.chain = [ARMS[name] for name in CHAIN if any(arm == name for arm, _ in self.every)]
+        # Model selection chose it without the test part; it is recommended.
         self.selected: Series = (about["best"]["arm"], about["best"]["objective"])
         self.differences: dict[tuple[Series, Series, int], Difference] = {}
-        self.steps: dict[str, list[Difference]] = {}
+        self.steps: dict[str, list[Difference]] = {}  # of the chain, by objective
         self._compare()
+        # A round score that the recommended arm reaches, and the labels for it by arm.
         steps = math.floor(self.scores[self.selected, self.most].value / GOAL_STEP + 1e-9)
         self.goal = max(GOAL_STEP, round(steps * GOAL_STEP, 2))
         self.needed = self.labels_needed(self.goal)
@@ -146,10 +133,10 @@ class Analysis:
 
     def labels_needed(self, goal: float) -> dict[Series, Interval | str]:
         """Estimate the labels that each arm needs for a goal, or say why there is no number."""
-        scores = dict(zip(self.every, self._tables(self.every, self.budgets), strict=True))
+        tables = zip(self.every, self._tables(self.every, self.budgets), strict=True)
         return {
             series: labels_needed(self.budgets, table, goal, self.variance)
-            for series, table in scores.items()
+            for series, table in tables
         }
 
     def label_savings(self) -> Interval:
@@ -182,14 +169,12 @@ class Analysis:
             chain = [_series_of(arm, objective) for arm in self.chain]
             claimed = claimed_steps(self._tables(chain, self.budgets), self.variance, level)
             self.steps[objective] = []
-            for (before, after), is_claimed in zip(pairwise(chain), claimed, strict=True):
-                self.steps[objective].append(
-                    self._add_difference(
-                        (after, before), ALL_BUDGETS, level, significant=is_claimed
-                    )
-                )
+            for (before, after), allowed in zip(pairwise(chain), claimed, strict=True):
+                pair = (after, before)
+                step = self._add_difference(pair, ALL_BUDGETS, level, significant=allowed)
+                self.steps[objective].append(step)
                 for labels in self.budgets:
-                    self._compare_pairs([(after, before)], labels, level, allowed=is_claimed)
+                    self._compare_pairs([pair], labels, level, allowed=allowed)
             others += [(chain[-1], other) for other in (chain[0], *self.references)]
         for labels in self.budgets:
             selected = [(self.selected, other) for other in self.every if labels == self.most]
@@ -225,13 +210,9 @@ def _epoch_values(results: Results) -> dict[tuple[Series, int], dict[int, list[f
 
 
 def make_curves(lines: Mapping[tuple[Series, int], dict[int, list[float]]]) -> list[Curve]:
-    """Make curves with means and intervals from the values of each seed by epoch.
+    """Make curves with means and intervals from (series, labels) → seed → values by epoch.
 
-    Parameters
-    ----------
-    lines : mapping
-        (series, labels) → seed → values by epoch. The variance between seeds is pooled over the
-        arms of a budget, epoch by epoch.
+    The variance between seeds is pooled over the arms of a budget, epoch by epoch.
     """
     curves = [Curve(*key, seeds, []) for key, seeds in lines.items()]
     columns = {
@@ -250,11 +231,8 @@ def find_cost(results: Results, series: Series, labels: int) -> Cost:
     every, wanted = results.about["facts"], (*series, labels)
     facts = [one for one in every if (one["arm"], one["objective"], one["labels"]) == wanted]
     sizes = [one["bytes"] for one in facts if "bytes" in one]
-    seconds, test_seconds = (
-        float(np.mean([one[name] for one in facts])) for name in ("seconds", "test_seconds")
-    )
     return Cost(
-        minutes=seconds / 60,
-        milliseconds=1000 * test_seconds / len(results.rows),
-        bytes=float(np.mean(sizes)) if sizes else None,
+        minutes=fmean(one["seconds"] for one in facts) / 60,
+        milliseconds=1000 * fmean(one["test_seconds"] for one in facts) / len(results.rows),
+        bytes=fmean(sizes) if sizes else None,
     )

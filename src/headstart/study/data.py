@@ -18,9 +18,7 @@ from headstart.tasks.task import Task
 from headstart.training.callbacks import Callback
 from headstart.training.corpus import open_corpus
 
-USUAL_BUDGETS = (100, 400)  # and all labels
 LEAST_TEST_ROWS, FOLDS = 200, 5  # with fewer that are split off, a study is made in folds
-LEAST_OWN_BYTES = 4_096  # of training texts, to be pretrained on: some rows of 128 tokens
 
 
 class Fold(NamedTuple):
@@ -39,39 +37,24 @@ class Fold(NamedTuple):
 class StudyData:
     """What a study reads.
 
-    Parameters
-    ----------
-    task : with the labels of all training rows.
-    splits : train, validation and test; in a study in folds, each of them is all rows.
-    corpus : without validation and test texts, and with the training texts; None if no arm needs
-        one.
-    budgets : numbers of labelled rows, ascending.
-    all_labels : labelled rows that a training could have; in a study in folds, in any fold.
-    notes : what a person should know about the data.
-    one_order : whether every seed has all labels in the same order, so that it can use what
-        another seed has selected; otherwise in the order in which `finetune` draws them.
-    dropped : documents dropped from the corpus, by their kind of overlap with held-out texts.
-    shared_test : whether the rows that are reported on select the arm that is saved.
-    folds : by seed and number from 1, in a study in folds.
-
     In a study in folds each seed deals the rows into folds in its own way, and every row of a fold
     is judged by the training without it. The predictions of one seed's folds are one row of the
-    table (seeds, rows). Rows of the same fold share a training, so their errors are correlated;
-    because each seed has other folds, the variance between seeds contains this part, too
-    (`statistics.py` has what it does not contain). With the same folds for every seed, the
-    intervals would miss it.
+    table (seeds, rows). With the same folds for every seed, the intervals would miss that the
+    errors of rows which share a training are correlated.
     """
 
-    task: Task[Any]
-    splits: Splits[Any]
-    corpus: Corpus | None
-    budgets: list[int]
-    all_labels: int
+    task: Task[Any]  # with the labels of all training rows
+    splits: Splits[Any]  # in a study in folds, each part is all rows
+    corpus: Corpus | None  # with the training texts, without validation and test
+    budgets: list[int]  # numbers of labelled rows, ascending
+    all_labels: int  # labelled rows that a training could have; in a study in folds, in any fold
+    # Whether every seed has all labels in the same order, so that it can use what another seed has
+    # selected; otherwise in the order in which `finetune` draws them.
     one_order: bool = True
-    notes: list[str] = field(default_factory=list)
-    dropped: dict[OverlapKind, int] = field(default_factory=dict)
-    shared_test: bool = False
-    folds: dict[tuple[int, int], Fold] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)  # what a person should know about the data
+    dropped: dict[OverlapKind, int] = field(default_factory=dict)  # documents of the corpus
+    shared_test: bool = False  # the rows that are reported on select the arm that is saved
+    folds: dict[tuple[int, int], Fold] = field(default_factory=dict)  # by seed and number from 1
 
     def rows(self, labels: int, seed: int, fold: int = 0) -> Splits[Any]:
         """Return the rows of a budget, seed and fold as training part: the same for every arm.
@@ -112,16 +95,15 @@ def read_data(config: StudyConfig, callback: Callback) -> StudyData:
     if dealt:
         notes.append(
             f"evaluated in {max(fold for _, fold in dealt)} folds: each of the {len(every):,} "
-            f"labelled rows once per seed; a test part would have only {len(splits.test):,} rows"
+            f"labelled rows once per seed (a test part would have {len(splits.test):,} rows)"
         )
         task, shared = kind.from_rows(every), config.selection == "none"
         splits, inspected = Splits(every, every, every), Splits(every, every.pick([]), None)
     held_out = [text for part in (splits.validation, splits.test) for text in task.texts(part)]
     corpus = None
     if config.corpus:
-        corpus = read_corpus(
-            config.corpus, encoding=config.encoding, documents=config.documents
-        ).without(held_out)
+        how: dict[str, Any] = {"encoding": config.encoding, "documents": config.documents}
+        corpus = read_corpus(config.corpus, **how).without(held_out)
     found = inspect_data(inspected, corpus, progress=callback.stage("looking at the data"))
     notes += [
         one
@@ -129,7 +111,7 @@ def read_data(config: StudyConfig, callback: Callback) -> StudyData:
         if one != NO_TEST_PART  # there is a note about it
         and not (dealt and one.startswith("validation"))
     ]
-    dropped = dict(corpus.overlapping) if corpus is not None else {}
+    dropped: dict[OverlapKind, int] = {} if corpus is None else dict(corpus.overlapping)
     if corpus is not None and config.task_text and not dealt:
         corpus = corpus.with_task_text(task.texts(splits.train))
     folds = {}
@@ -149,17 +131,10 @@ def read_data(config: StudyConfig, callback: Callback) -> StudyData:
         notes += _seen_by_base(Path(config.base), held_out)
     trains = [fold.splits.train for fold in folds.values()] or [splits.train]
     least = min((take_budget(train, "all", 0) for train in trains), key=len)
+    budgets, one_order = find_budgets(config, task, least), config.selection == "budget"
+    every_label = len(least)
     return StudyData(
-        task,
-        splits,
-        corpus,
-        find_budgets(config, task, least),
-        len(least),
-        config.selection == "budget",
-        notes,
-        dropped,
-        shared,
-        folds,
+        task, splits, corpus, budgets, every_label, one_order, notes, dropped, shared, folds
     )
 
 
@@ -183,9 +158,8 @@ def _deal_folds(config: StudyConfig, splits: Any) -> dict[tuple[int, int], list[
 
 def _fold_parts(every: Any, rows: list[int]) -> Splits[Any]:
     """Return the parts of a fold; training rows that overlap with its rows are dropped."""
-    held, others = every.pick(rows), set(range(len(every))) - set(rows)
-    parts = drop_overlapping(Splits(every.pick(sorted(others)), held, None))
-    return replace(parts, test=held)
+    held, others = every.pick(rows), sorted(set(range(len(every))) - set(rows))
+    return replace(drop_overlapping(Splits(every.pick(others), held, None)), test=held)
 
 
 def split_sizes(data: StudyData) -> dict[str, int]:
@@ -203,7 +177,7 @@ def find_budgets(config: StudyConfig, task: Task[Any], train: Any) -> list[int]:
     """Return the numbers of labelled rows, ascending; the usual ones as far as there are rows."""
     least = 2 * len(task.labels) if has_classes(task) else 2
     if not config.labels:
-        return [*(n for n in USUAL_BUDGETS if least <= n < len(train)), len(train)]
+        return [*(n for n in (100, 400) if least <= n < len(train)), len(train)]
     budgets = sorted({len(take_budget(train, budget, 0)) for budget in config.labels})
     if not has_classes(task) and budgets[0] < least:
         raise HeadstartError(
@@ -230,8 +204,8 @@ def _make_test(
     part = splits.validation
     if shared:
         return replace(splits, test=part), (
-            f"there is no test part: the validation part, {len(part):,} rows, is reported on: it "
-            "selects no setting, only which arm is saved (--test FILE)"
+            f"there is no test part (--test FILE): the results are those of the {len(part):,} "
+            "validation rows, which also select the arm that is saved, but no settings"
         )
     if len(part) < (2 * len(task.labels) if has_classes(task) else 2):
         raise HeadstartError(
@@ -242,8 +216,8 @@ def _make_test(
     taken = set(test.keys)
     rest = part.pick([row for row, text in enumerate(part.keys) if text not in taken])
     return replace(splits, validation=rest, test=test), (
-        f"there is no test part: half of the validation part, {len(test):,} rows, became one "
-        "(--test FILE)"
+        f"there is no test part (--test FILE): half of the validation part, {len(test):,} rows, "
+        "is used as the test part"
     )
 
 
@@ -260,7 +234,7 @@ def _own_texts(config: StudyConfig, task: Task[Any], train: Any, held_out: Seque
     """Make a corpus of the training texts."""
     name = f"the training texts of {train.name}"
     corpus = Corpus(name).without(held_out).with_task_text(task.texts(train))
-    if sum(len(text.encode()) for text in corpus.task_text) < LEAST_OWN_BYTES:
+    if sum(len(text.encode()) for text in corpus.task_text) < 4_096:  # some rows of 128 tokens
         raise HeadstartError(
             f"there is no corpus, and {name} ({len(corpus.task_text):,} texts) are too short to "
             "pretrain on",
@@ -276,7 +250,7 @@ def _seen_by_base(base: Path, held_out: list[str]) -> list[str]:
     try:
         corpus = open_corpus(PretrainConfig.load(base)).without(held_out)
     except (HeadstartError, KeyError):
-        return ["the base's corpus is not here, so whether it holds test rows is not known"]
+        return ["the base's corpus was not found, so it cannot be searched for test rows"]
     for _ in corpus:  # counts the dropped ones
         pass
     seen = corpus.overlapping.total()

@@ -29,8 +29,6 @@ from headstart.study.jobs import attempt, pack
 Function = Callable[..., Any]
 RETRIES = 3  # of a job whose process or machine was lost
 CONNECT_SECONDS = 10
-JOB_MINUTES = 240  # of a Slurm job
-NO_CTRL_C = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"  # it is the driver's
 
 _reports: Any = None  # of a worker process: the queue that its epochs go to
 
@@ -174,7 +172,8 @@ class DaskExecutor(Executor):
             "threads_per_worker": 1,
             "dashboard_address": "127.0.0.1:0",
             "silence_logs": logging.CRITICAL,
-            "preload": NO_CTRL_C,
+            # Ctrl-C is the driver's.
+            "preload": "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)",
         }
         with _connecting(f"Dask at {address or 'local'}", "dask scheduler; --address HOST:8786"):
             client = import_module("distributed").Client
@@ -209,7 +208,7 @@ class SlurmExecutor(Executor):
             name="headstart",
             cpus_per_task=config.cores or 1,
             mem_gb=config.memory,
-            timeout_min=config.time_limit or JOB_MINUTES,
+            timeout_min=config.time_limit or 240,
             slurm_partition=config.partition,
         )
 

@@ -87,34 +87,21 @@ def safe_name(arm: str) -> str:
 
 @dataclass(frozen=True)
 class Plan:
-    """What will be done.
-
-    Parameters
-    ----------
-    pretrain_steps : of each objective; 0 where nothing is pretrained.
-    jobs : how many run at the same time.
-    threads, pretrain_threads : of each job, and of pretraining, which runs alone.
-    precision : of every network.
-    all_labels : labelled rows that a training could have.
-    tries : settings that each network tries.
-    cuts : what was reduced to fit into the minutes, in words.
-    folds : of each seed; 1 in a study with one test part.
-    rows : labelled rows, on all of which `best/` is trained in a study in folds.
-    """
+    """What will be done."""
 
     seeds: list[int]
     budgets: list[int]
-    pretrain_steps: int
-    jobs: int
-    threads: int
-    pretrain_threads: int
+    pretrain_steps: int  # of each objective; 0 where nothing is pretrained
+    jobs: int  # that run at the same time
+    threads: int  # of each job
+    pretrain_threads: int  # of pretraining, which runs alone
     precision: Precision
-    all_labels: int
+    all_labels: int  # labelled rows that a training could have
     tries: int = TRIES
     seconds: float = 0.0
-    cuts: list[str] = field(default_factory=list)
-    folds: int = 1
-    rows: int = 0
+    cuts: list[str] = field(default_factory=list)  # to fit into the minutes, in words
+    folds: int = 1  # of each seed; 1: one test part
+    rows: int = 0  # labelled rows, on all of which `best/` is trained in a study in folds
 
     def trainings(self, config: StudyConfig) -> list[Job]:
         """List every training, in the order in which they are started.
@@ -268,13 +255,12 @@ def time_row(config: StudyConfig, data: StudyData, plan: Plan, name: str) -> flo
     count = min(TIMED_ROWS, len(rows.train))
     rows = replace(rows, train=rows.train.pick(list(range(count))))
     base = name or config.base
-    network: dict[str, Any] = (
-        {"base": base} if base else {"preset": config.preset, **config.sizes()}
-    )
+    network: dict[str, Any] = {"base": base}
+    if not base:
+        network = {"preset": config.preset, "tokenizer": config.tokenizer, **config.sizes()}
     timed = FinetuneConfig.create(
         **config.dataset_settings(),
         **network,
-        tokenizer=None if base else config.tokenizer,
         length=config.length,
         device="cpu",
         epochs=1,
@@ -292,9 +278,7 @@ def time_step(config: StudyConfig, data: StudyData, plan: Plan, objective: str) 
     return float(found["seconds"]) / int(found["steps"])
 
 
-def pretrain_config(
-    config: StudyConfig, plan: Plan, objective: str, *, seed: int = 0
-) -> PretrainConfig:
+def pretrain_config(config: StudyConfig, plan: Plan, objective: str) -> PretrainConfig:
     """Return the settings of the study's base for an objective."""
     return PretrainConfig.create(
         corpus=config.corpus or config.dataset,  # of the dataset, only training texts are read
@@ -303,7 +287,6 @@ def pretrain_config(
         preset=config.preset,
         tokenizer=config.tokenizer,
         encoding=config.encoding,
-        seed=seed,
         documents=config.documents,
         steps=plan.pretrain_steps or None,
         threads=plan.pretrain_threads,
@@ -314,13 +297,9 @@ def pretrain_config(
 
 
 def fit_plan(config: StudyConfig, plan: Plan, estimate: Callable[[Plan], float]) -> Plan:
-    """Return the plan with its time, reduced until it fits into the minutes.
+    """Return the plan with its time, reduced until `estimate`, in seconds, fits into the minutes.
 
     No training is cut short. What does not fit even so is an error that says what would.
-
-    Parameters
-    ----------
-    estimate : returns the seconds of a plan.
     """
     for smaller in _smaller_plans(config, plan):
         fitted = replace(smaller, seconds=estimate(smaller))
@@ -368,11 +347,8 @@ def study_seconds(
 ) -> float:
     """Estimate the seconds of the whole study.
 
-    Parameters
-    ----------
-    row_seconds : of one row in one epoch, by arm; "" is the study's own network.
-    step_seconds : of one step of pretraining of every objective.
-    row_bytes : of a labelled row.
+    `row_seconds` are those of one row in one epoch by arm, where "" is the study's own network;
+    `step_seconds` those of one step of pretraining of every objective.
     """
     seconds = []
     for job in plan.all_jobs(config):
@@ -399,44 +375,33 @@ def study_seconds(
 def _cuts(wanted: Plan, plan: Plan) -> list[str]:
     """Say what was reduced."""
     dropped = [f"{labels:,}" for labels in wanted.budgets if labels not in plan.budgets]
-    steps = (plan.pretrain_steps, wanted.pretrain_steps)
-    cuts = [
-        (
-            plan.tries != wanted.tries,
-            "every network takes the usual learning rate and epochs without a choice",
-        ),
-        (plan.seeds != wanted.seeds, f"{len(plan.seeds)} seeds instead of {len(wanted.seeds)}"),
-        (bool(dropped), f"no trainings with {' and '.join(dropped)} labels"),
-        (steps[0] != steps[1], f"{steps[0]:,} steps of pretraining instead of {steps[1]:,}"),
-    ]
-    return [words for is_reduced, words in cuts if is_reduced]
+    steps, all_steps = plan.pretrain_steps, wanted.pretrain_steps
+    cuts = {
+        "every network uses the default learning rate and epochs": plan.tries != wanted.tries,
+        f"{len(plan.seeds)} seeds instead of {len(wanted.seeds)}": plan.seeds != wanted.seeds,
+        f"no trainings with {' and '.join(dropped)} labels": bool(dropped),
+        f"{steps:,} steps of pretraining instead of {all_steps:,}": steps != all_steps,
+    }
+    return [words for words, is_reduced in cuts.items() if is_reduced]
 
 
 def seconds_left(
     jobs: Sequence[Job], finished: Mapping[Job, float], *, parallel: int
 ) -> float | None:
-    """Estimate the seconds of unfinished jobs from the finished ones.
+    """Estimate the seconds of unfinished jobs from those of the finished ones.
 
-    Parameters
-    ----------
-    jobs : all jobs.
-    finished : the seconds of each finished job.
-    parallel : how many run at the same time.
-
-    Returns
-    -------
-    The mean of finished jobs of the same arm and budget; otherwise the time per row of the same
-    arm, then of any network. None where nothing of the kind has finished.
+    A job takes the mean of finished jobs of the same arm and budget; otherwise the time per row of
+    the same arm, then of any network. None where nothing of the kind has finished.
     """
     left = 0.0
     for job in jobs:
         if job in finished:
             continue
-        arm = find_arm(job.arm)
+        is_network = find_arm(job.arm).is_network
         alike = (
             [one for one in finished if (one.arm, one.labels) == (job.arm, job.labels)]
             or [one for one in finished if one.arm == job.arm]
-            or [one for one in finished if find_arm(one.arm).is_network == arm.is_network]
+            or [one for one in finished if find_arm(one.arm).is_network == is_network]
         )
         if not alike:
             return None

@@ -14,7 +14,6 @@ if TYPE_CHECKING:  # which imports this module
     from headstart.study.study import Study
 
 PROGRESS_FILE = "progress.jsonl"
-SECONDS_BETWEEN_LINES = 1.0  # of one stage
 JobEvent = Literal["start", "epoch", "done"]
 
 
@@ -46,17 +45,9 @@ class ProgressFile(StudyCallback):
     """Append the events of a study to a file in its folder, over all of its sessions.
 
     A study makes its folder when its plan is there; what happens before is not written. Steps of
-    pretraining are not repeated here: they are in `bases/…/metrics.jsonl`.
-
-    Parameters
-    ----------
-    folder : the study's folder.
-
-    Example
-    -------
-    A line is a JSON object with `time`, `event` and what belongs to it:
-    `{"time": 1763.2, "event": "epoch", "arm": "scratch", "objective": "causal", "labels": 100,
-    "seed": 0, "fold": 0, "epoch": 1, "value": 0.63}`
+    pretraining are not repeated here: they are in `bases/…/metrics.jsonl`. A line is a JSON object
+    with `time`, `event` and what belongs to it: `{"time": 1763.2, "event": "epoch",
+    "arm": "scratch", …, "fold": 0, "epoch": 1, "value": 0.63}`.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -69,7 +60,7 @@ class ProgressFile(StudyCallback):
 
         def progress(done: int, total: int | None) -> None:
             nonlocal last
-            if time.time() - last >= SECONDS_BETWEEN_LINES:
+            if time.time() - last >= 1:
                 last = time.time()
                 self.write("stage", name=name, done=done, total=total)
 
@@ -78,20 +69,16 @@ class ProgressFile(StudyCallback):
     def on_plan(self, study: "Study") -> None:
         self._study = study
         self._append("\n")  # a kill may have cut the last line of the session before
-        config, plan = study.config, study.plan
+        config = study.config
         self.write(
             "plan",
-            trainings=len(plan.trainings(config)),
+            **vars(study.plan),
+            trainings=len(study.trainings),
             all_jobs=[list(vars(job).values()) for job in study.jobs],
-            seconds=plan.seconds,
-            pretrain_steps=plan.pretrain_steps,
-            budgets=plan.budgets,
-            seeds=plan.seeds,
             arms=config.arms,
             objectives=config.objectives if config.needs_base else [],
             metric=study.data.task.metric,
             executor=config.executor,
-            jobs=plan.jobs,
         )
 
     def on_pretraining(self, objective: str, number: int) -> None:
@@ -120,9 +107,8 @@ class ProgressFile(StudyCallback):
 
 def read_progress(folder: Path) -> list[dict[str, Any]]:
     """Read the events of a study so far, without a line that a kill cut short."""
-    path, found = folder / PROGRESS_FILE, []
-    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
-    for line in text.splitlines():
+    path, found = folder / PROGRESS_FILE, list[dict[str, Any]]()
+    for line in path.read_bytes().splitlines() if path.is_file() else []:
         with suppress(ValueError):  # empty, or cut by a kill
             found.append(json.loads(line))
     return found

@@ -26,12 +26,8 @@ from headstart.errors import HeadstartError
 from headstart.files import read_object, replacing, write_text
 
 RUN = ("arm", "objective", "labels", "seed")
-_RUN_FIELDS = [
-    ("arm", pa.string()),
-    ("objective", pa.string()),  # "" for an arm that depends on none
-    ("labels", pa.int64()),  # labelled rows used
-    ("seed", pa.int64()),
-]
+# The objective is "" for an arm that depends on none; labels are the labelled rows used.
+_RUN_FIELDS = list(zip(RUN, (pa.string(), pa.string(), pa.int64(), pa.int64()), strict=True))
 SCHEMAS = {
     "values": pa.schema(
         [
@@ -87,15 +83,10 @@ ABOUT = {
 
 @dataclass(frozen=True)
 class Results:
-    """A study as plain data.
+    """A study as plain data: tables in the forms of `SCHEMAS`, and `ABOUT` has all the rest.
 
-    Parameters
-    ----------
-    about : dict
-        Everything but the measured numbers; its names are in `ABOUT`.
-    values, predictions, rows : pyarrow.Table
-        See `SCHEMAS`. Every arm has a run with every budget and seed, and the predictions of a run
-        are consecutive and in the order of `rows`.
+    Every arm has a run with every budget and seed, and the predictions of a run are consecutive
+    and in the order of `rows`.
     """
 
     about: dict[str, Any]
@@ -114,10 +105,8 @@ class Results:
 
         0 or 1 where a row is wrong or right; otherwise numbers whose mean is the metric.
         """
-        gold, predicted, score = (
-            np.array(self._column(name, arm, objective, labels), float)
-            for name in ("gold", "predicted", "score")
-        )
+        names, run = ("gold", "predicted", "score"), (arm, objective, labels)
+        gold, predicted, score = (np.array(self._column(name, *run), float) for name in names)
         return np.where(np.isnan(score), gold == predicted, score)
 
     def probabilities(self, arm: str, objective: str, labels: int) -> np.ndarray:
@@ -155,19 +144,10 @@ def run_predictions(
     predictions: np.ndarray,
     gold: np.ndarray | None = None,
 ) -> pa.Table:
-    """Make the part of `predictions` that one run adds.
+    """Make the part of `predictions` that one run adds, in the order of `Results.rows`.
 
-    Parameters
-    ----------
-    run : mapping
-        arm, objective, labels, seed.
-    rows : sequence of int
-        Numbers of all test rows, in the order of `Results.rows`.
-    predictions : array
-        Probabilities (rows, classes); for tasks without one class per row, what each row adds to
-        the metric (rows,).
-    gold : array (rows,), optional
-        The correct classes, for tasks with one class per row.
+    Predictions are probabilities (rows, classes), with the correct classes in `gold` (rows,); for
+    tasks without one class per row, what each row adds to the metric (rows,).
     """
     columns: dict[str, Any] = {name: [run[name]] * len(rows) for name in RUN} | {"row": rows}
     columns |= dict.fromkeys(("gold", "predicted", "probabilities", "score"), [None] * len(rows))

@@ -26,24 +26,21 @@ labelled rows, which no variance between seeds shows: variances are multiplied b
 1 + 1 / (folds − 1), where the last term is test rows by training rows, as Nadeau and Bengio (2003,
 Machine Learning 52) propose.
 
-**Several questions.** Looking several times must not be several chances to err. A study asks one
-question about all budgets for each objective, and these share the 5 % (Bonferroni). The whole
-difference between the headline arm and its control is a sum of steps, and a step is claimed only
-where both exclude zero; a single budget is claimed only where the mean over every group of named
-budgets that it belongs to excludes zero, too (`closed_p_values`): closed testing (Marcus, Peritz
-and Gabriel, 1976, Biometrika 63). Unlike dividing the 5 %, this leaves the intervals as narrow as
-they are. All other pairs of arms at a budget are corrected together (`holm_p_values`).
+**Several questions.** Looking several times must not be several chances to err. The questions of a
+study, one about all budgets for each objective, share the 5 % (Bonferroni). A step from the control
+to the headline arm is claimed only where its mean over all budgets and that of the whole difference
+exclude zero; a single budget only where the mean over every group of named budgets that it belongs
+to does (`closed_p_values`): closed testing (Marcus, Peritz and Gabriel, 1976, Biometrika 63), which
+leaves the intervals as narrow as they are. All other pairs of arms at a budget are corrected
+together (`holm_p_values`).
 
 **Labels.** The error falls with the labels n as error = a · n^(−b) + c (Hestness et al., 2017).
-Three or four budgets hardly determine the floor c: nearly every c below the lowest error has a
-curve that fits. So the three numbers are not estimated but averaged over: `fit_power_laws` computes
-the posterior on a grid of b and c (a is integrated out), with the covariance that the budgets'
-errors have because they share the test rows, and draws from it. A floor below zero is allowed:
-curves that have not bent yet fall faster than any power law with a floor.
+Three or four budgets hardly determine the floor c, so `fit_power_laws` averages over all curves: it
+computes the posterior on a grid of b and c (a is integrated out), with the covariance that the
+budgets' errors have because they share the test rows, and draws from it. A floor below zero is
+allowed: curves that have not bent yet fall faster than any power law with a floor.
 
-`research/statistics.md` has the coverage of these intervals in simulated studies;
-`bench/extrapolation.py` hides the larger budgets of studies and counts how often intervals hold
-them.
+`research/statistics.md` and `bench/extrapolation.py` measure the coverage of these intervals.
 """
 
 import math
@@ -58,40 +55,27 @@ from scipy import stats
 from headstart.evaluation.metrics import LEVEL, Interval
 
 Key = TypeVar("Key", bound=Hashable)
+Array = np.ndarray
 
 POWER = 0.8
 EQUIVALENT = 0.02  # a difference that is certainly smaller is called none
 PRIOR_WEIGHT = 4.0  # degrees of freedom, for ratios that differ up to fourfold between arms
-LEAST_RATIO = 0.5  # the true ratio is at least 1
 DRAWS = 2000
 FEWEST_BUDGETS = 3
 FARTHEST = 10.0  # times the most labels tried: no number is given beyond
 FLOORS = np.concatenate([np.linspace(-2, -0.1, 16), np.linspace(0, 0.95, 16)])  # c / lowest error
 SLOPES = np.linspace(0.025, 1.0, 40)  # b: the error falls no faster than 1/n
-LEAST_ERROR = 1e-3
 RISING = 0.9  # probability that labels help, below which no number is given
 
 
 @dataclass(frozen=True)
 class Prior:
-    """The pooled variance of the seeds' means.
+    """The pooled variance of the seeds' means."""
 
-    Attributes
-    ----------
-    ratio : float
-        As a multiple of the variance that residuals alone cause.
-    weight : float
-        Degrees of freedom that it counts for, in addition to those of the table itself.
-    total : float
-        Degrees of freedom of all tables together: no interval uses more.
-    widening : float
-        What every variance of a mean is multiplied by.
-    """
-
-    ratio: float = 1.0
-    weight: float = 0.0
-    total: float = math.inf
-    widening: float = 1.0
+    ratio: float = 1.0  # as a multiple of the variance that residuals alone cause
+    weight: float = 0.0  # its degrees of freedom, in addition to those of the table itself
+    total: float = math.inf  # those of all tables together: no interval uses more
+    widening: float = 1.0  # what every variance of a mean is multiplied by
 
 
 @dataclass(frozen=True)
@@ -102,28 +86,18 @@ class SeedVariance:
     differences: Prior = Prior()
 
 
+OWN_SEEDS = SeedVariance()  # a table's own seeds are all that is known
+
+
 def seed_variance(
-    tables: Mapping[Key, np.ndarray],
-    pairs: Iterable[tuple[Key, Key]] | None = None,
-    *,
-    folds: int = 1,
+    tables: Mapping[Key, Array], pairs: Iterable[tuple[Key, Key]] | None = None, *, folds: int = 1
 ) -> SeedVariance:
     """Pool the variance between seeds over the tables of a study.
 
-    Parameters
-    ----------
-    tables : mapping of arrays of shape (seeds, rows)
-        Row scores of every arm at every budget; one column for values that are means already.
-    pairs : iterable of pairs of keys, optional
-        Tables that are compared, for example arms at the same budget; by default all. Pairs of
-        different shapes are skipped.
-    folds : int
-        Of each seed; 1 where no test row trains any run.
-
-    Returns
-    -------
-    SeedVariance
-        For `mean_interval`, `paired_difference` and the functions built on them.
+    `tables` has the row scores (seeds, rows) of every arm at every budget; one column for values
+    that are means already. `pairs` are the tables that are compared, for example arms at the same
+    budget; by default all. Pairs of different shapes are skipped. `folds` is 1 where no test row
+    trains any run.
     """
     parts = {key: _Parts(table) for key, table in tables.items() if len(table) > 1}
     compared = [
@@ -165,25 +139,13 @@ def _pool(parts: Sequence["_Parts"], independent: float, widening: float) -> Pri
 class _Parts:
     """The parts of the variance of a table (seeds, rows) in a two-way analysis of variance.
 
-    Parameters
-    ----------
-    table : array of shape (seeds, rows)
-    added : int
-        Rows that are added, with this mean and a sum of squares of 1.
-
-    Attributes
-    ----------
-    between : float
-        Variance of the seeds' means.
-    residual : float
-        The part of it that residuals cause; 1 in a table of one column, which does not show it.
-    by_rows : float
-        Variance of the mean that the choice of the test rows adds.
-    centre : float
-        The mean of all rows and the added ones.
+    `between` is the variance of the seeds' means, `residual` the part of it that residuals cause
+    (1 in a table of one column, which does not show it), and `by_rows` the variance of the mean
+    that the choice of the test rows adds. So many rows are `added`, with a mean and a sum of
+    squares of 1; `centre` is the mean with them.
     """
 
-    def __init__(self, table: np.ndarray, added: int = 0, added_mean: float = 0.0) -> None:
+    def __init__(self, table: Array, added: int = 0, added_mean: float = 0.0) -> None:
         table = np.asarray(table, dtype=float)
         self.seeds, self.rows = table.shape
         by_seed, by_row = table.mean(1), table.mean(0)
@@ -207,7 +169,7 @@ class _Parts:
         between = own * self.between + prior.weight * prior.ratio * self.residual
         between /= own + prior.weight
         if self.rows > 1:
-            between = max(between, LEAST_RATIO * self.residual)
+            between = max(between, 0.5 * self.residual)  # the true ratio is at least 1
         return between / self.seeds, min(own + prior.weight, prior.total)
 
     def error(self, prior: Prior) -> tuple[float, float]:
@@ -222,77 +184,45 @@ class _Parts:
         return math.sqrt(prior.widening * variance), variance**2 / spread
 
 
-def mean_interval(
-    scores: np.ndarray, variance: SeedVariance | None = None, level: float = LEVEL
-) -> Interval:
-    """Compute the mean score of one arm and its interval over seeds and test rows.
+def mean_interval(scores: Array, variance: SeedVariance = OWN_SEEDS) -> Interval:
+    """Compute the mean score (seeds, rows) of one arm and its interval over seeds and test rows.
 
-    Parameters
-    ----------
-    scores : array of shape (seeds, rows)
-        Between 0 and 1, or numbers whose mean is a metric between 0 and 1.
-    variance : SeedVariance, optional
-        Pooled over the study; by default the table's own seeds are all that is known.
-    level : float
-        Of the interval.
-
-    Returns
-    -------
-    Interval
-        Within 0 and 1. With one seed it is over test rows only: what this one run is worth.
+    Scores are between 0 and 1, or numbers whose mean is, and so is the interval. With one seed it
+    is over test rows only: what this one run is worth.
     """
-    parts = _Parts(scores, 4, 0.5)
-    prior = Prior() if variance is None else variance.scores
+    parts, prior = _Parts(scores, 4, 0.5), variance.scores
     error, freedom = parts.error(prior)
     if parts.seeds == 1 < parts.rows:
         error, freedom = math.sqrt(prior.widening * parts.by_rows), parts.rows - 1
-    return _interval(parts, error, freedom, level, (0.0, 1.0))
+    return _interval(parts, error, freedom, LEVEL, (0.0, 1.0))
 
 
 def paired_difference(
-    first: np.ndarray,
-    second: np.ndarray,
-    variance: SeedVariance | None = None,
-    level: float = LEVEL,
+    first: Array, second: Array, variance: SeedVariance = OWN_SEEDS, level: float = LEVEL
 ) -> Interval:
     """Compute the mean of `first` minus that of `second`, with an interval over seeds and rows.
 
-    Parameters
-    ----------
-    first, second : arrays of shape (seeds, rows)
-        Scores of the same seeds and rows in the same order.
-    variance, level
-        As of `mean_interval`.
-
-    Returns
-    -------
-    Interval
-        Within −1 and 1; unbounded with one seed, and where two seeds alone say nothing.
+    Both are scores (seeds, rows) of the same seeds and rows in the same order. The interval is
+    within −1 and 1; unbounded with one seed, and where two seeds alone say nothing.
     """
     return _interval(*_gaps(first, second, variance), level, (-1.0, 1.0))
 
 
 def detectable_difference(
-    first: np.ndarray,
-    second: np.ndarray,
-    variance: SeedVariance | None = None,
-    level: float = LEVEL,
-    power: float = POWER,
+    first: Array, second: Array, variance: SeedVariance = OWN_SEEDS, level: float = LEVEL
 ) -> float:
-    """Compute the true difference that such a comparison finds with the given power.
+    """Compute the true difference that such a comparison finds with a power of `POWER`.
 
     It depends on the variance only, not on the difference that was seen. Infinite with one seed.
     """
     _, error, freedom = _gaps(first, second, variance)
-    return float(stats.t.ppf((1 + level) / 2, freedom) + stats.t.ppf(power, freedom)) * error
+    return float(stats.t.ppf((1 + level) / 2, freedom) + stats.t.ppf(POWER, freedom)) * error
 
 
-def _gaps(
-    first: np.ndarray, second: np.ndarray, variance: SeedVariance | None
-) -> tuple[_Parts, float, float]:
+def _gaps(first: Array, second: Array, variance: SeedVariance) -> tuple[_Parts, float, float]:
     """Return the parts of a difference, its standard error and its degrees of freedom."""
     parts = _Parts(np.subtract(first, second, dtype=float), 2)
-    return parts, *parts.error(Prior() if variance is None else variance.differences)
+    return parts, *parts.error(variance.differences)
 
 
 def _interval(
@@ -300,29 +230,19 @@ def _interval(
 ) -> Interval:
     reach = float(stats.t.ppf((1 + level) / 2, freedom)) * error
     if reach >= (limits[1] - limits[0]) / 2:
-        return Interval(parts.mean, -math.inf, math.inf, "unknown", level)
+        return Interval(parts.mean, -math.inf, math.inf, level)
     low, high = max(limits[0], parts.centre - reach), min(limits[1], parts.centre + reach)
     low, high = min(low, parts.mean), max(high, parts.mean)
-    return Interval(parts.mean, low, high, "t over seeds and rows", level)
+    return Interval(parts.mean, low, high, level)
 
 
-def mean_covariance(scores: np.ndarray, variance: SeedVariance | None = None) -> np.ndarray:
-    """Compute the covariance of the means of several tables that share their test rows.
+def mean_covariance(scores: Array, variance: SeedVariance = OWN_SEEDS) -> Array:
+    """Compute the covariance of the means of tables that share their test rows.
 
-    Parameters
-    ----------
-    scores : array of shape (tables, seeds, rows)
-        At least two seeds.
-    variance : SeedVariance, optional
-        Pooled over the study.
-
-    Returns
-    -------
-    array of shape (tables, tables)
-        The part of the seeds is inflated as Student's t is wider than a normal distribution.
+    `scores` are (tables, seeds, rows), with at least two seeds. The part of the seeds is inflated
+    as Student's t is wider than a normal distribution.
     """
-    prior = Prior() if variance is None else variance.scores
-    rows = scores.shape[2]
+    prior, rows = variance.scores, scores.shape[2]
     covariance = np.atleast_2d(np.cov(scores.mean(1))) / rows
     for place, table in enumerate(scores):
         parts = _Parts(table)
@@ -343,22 +263,11 @@ def named_budgets(budgets: Sequence[int]) -> list[int]:
     return sorted({budgets[0], budgets[-1]})
 
 
-def closed_p_values(
-    first: np.ndarray, second: np.ndarray, variance: SeedVariance | None = None
-) -> list[float]:
+def closed_p_values(first: Array, second: Array, variance: SeedVariance = OWN_SEEDS) -> list[float]:
     """Compute p-values of the named budgets, corrected by closed testing.
 
-    Parameters
-    ----------
-    first, second : arrays of shape (budgets, seeds, rows)
-        The named budgets and no others.
-    variance
-        As of `paired_difference`.
-
-    Returns
-    -------
-    list of float
-        For each budget the largest p-value of the groups of budgets that it belongs to.
+    Scores are (budgets, seeds, rows) of the named budgets and no others. A budget's p-value is the
+    largest one of the groups of budgets that it belongs to.
     """
     found = [0.0] * len(first)
     for size in range(1, len(first) + 1):
@@ -380,22 +289,13 @@ def holm_p_values(p_values: Sequence[float]) -> list[float]:
 
 
 def claimed_steps(
-    chain: np.ndarray, variance: SeedVariance | None = None, level: float = LEVEL
+    chain: Array, variance: SeedVariance = OWN_SEEDS, level: float = LEVEL
 ) -> list[bool]:
     """Decide which steps from the control to the headline arm may be claimed.
 
-    Parameters
-    ----------
-    chain : array of shape (arms, budgets, seeds, rows)
-        From the control to the headline arm, each with one thing more than the one before.
-    variance, level
-        As of `paired_difference`.
-
-    Returns
-    -------
-    list of bool
-        One for each arm but the first. A step is claimed where its mean over all budgets and that
-        of all steps together both exclude zero.
+    The `chain` (arms, budgets, seeds, rows) begins with the control; each arm has one thing more
+    than the one before. A step is claimed where its mean over all budgets and that of all steps
+    together both exclude zero.
     """
     means = chain.mean(1)
     whole = paired_difference(means[-1], means[0], variance, level).excludes(0)
@@ -410,19 +310,12 @@ def claimed_steps(
 
 @dataclass(frozen=True)
 class PowerLaws:
-    """Draws of the three numbers of error = a · n^(−b) + c.
+    """Draws of the three numbers of error = a · n^(−b) + c."""
 
-    Attributes
-    ----------
-    a, b, c : arrays of shape (draws,)
-    rising : float
-        Probability that more labels help at all.
-    """
-
-    a: np.ndarray
-    b: np.ndarray
-    c: np.ndarray
-    rising: float
+    a: Array  # (draws,)
+    b: Array
+    c: Array
+    rising: float  # probability that more labels help at all
 
     def score(self, labels: float) -> Interval:
         """Predict the score with so many labels."""
@@ -436,30 +329,21 @@ class PowerLaws:
         return _quantiles(found)
 
 
-def _quantiles(found: np.ndarray) -> Interval:
+def _quantiles(found: Array) -> Interval:
     """Median and interval. No interpolation: between a number and infinity lies nothing."""
     shares = [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2]
     low, middle, high = np.quantile(found, shares, method="nearest").tolist()
-    return Interval(middle, low, high, "posterior of a power law")
+    return Interval(middle, low, high)
 
 
 def fit_power_laws(
-    budgets: Sequence[int],
-    scores: np.ndarray,
-    variance: SeedVariance | None = None,
+    budgets: Sequence[int], scores: Array, variance: SeedVariance = OWN_SEEDS
 ) -> PowerLaws:
-    """Draw power laws from their posterior, given one arm's scores.
+    """Draw power laws from their posterior, given an arm's scores (budgets, seeds, rows).
 
-    Parameters
-    ----------
-    budgets : sequence of int
-        Numbers of labels, ascending.
-    scores : array of shape (budgets, seeds, rows)
-        At least two seeds.
-    variance : SeedVariance, optional
-        Pooled over the study.
+    Budgets are ascending numbers of labels; there are at least two seeds.
     """
-    errors = np.maximum(1 - scores.mean((1, 2)), LEAST_ERROR)
+    errors = np.maximum(1 - scores.mean((1, 2)), 1e-3)
     precision = np.linalg.inv(mean_covariance(scores, variance))
     x = np.log(np.asarray(budgets, dtype=float))
     centre = x.mean()
@@ -486,24 +370,11 @@ def fit_power_laws(
 
 
 def labels_needed(
-    budgets: Sequence[int],
-    scores: np.ndarray,
-    goal: float,
-    variance: SeedVariance | None = None,
+    budgets: Sequence[int], scores: Array, goal: float, variance: SeedVariance = OWN_SEEDS
 ) -> Interval | str:
-    """Predict the labels that an arm needs to reach the score `goal`.
+    """Predict the labels that an arm needs to reach the score `goal`, between 0 and 1.
 
-    Parameters
-    ----------
-    budgets, scores, variance
-        As of `fit_power_laws`.
-    goal : float
-        Between 0 and 1.
-
-    Returns
-    -------
-    Interval or str
-        The labels with their interval, or the reason why there is no number.
+    Returns the labels with their interval, or the reason why they cannot be estimated.
     """
     if len(budgets) < FEWEST_BUDGETS:
         return f"a curve needs at least {FEWEST_BUDGETS} label budgets"
@@ -514,14 +385,14 @@ def labels_needed(
         return "the score does not clearly rise with labels"
     found, farthest = laws.labels(goal), FARTHEST * budgets[-1]
     if found.high <= budgets[0]:
-        return f"fewer than {budgets[0]:,}, the fewest tried"
+        return f"fewer than {budgets[0]:,}, the smallest budget"
     if found.value > farthest:
         least = min(found.low, farthest)
         return f"more than {float(f'{least:.2g}'):,.0f}, perhaps never"
     return found
 
 
-def labels_to_reach(budgets: Sequence[int], scores: np.ndarray, goal: float) -> float:
+def labels_to_reach(budgets: Sequence[int], scores: Array, goal: float) -> float:
     """Find the number of labels at which a measured curve first reaches `goal`.
 
     A curve stays at the highest score so far. Between two budgets it is taken to grow evenly with
@@ -533,38 +404,20 @@ def labels_to_reach(budgets: Sequence[int], scores: np.ndarray, goal: float) -> 
 
 
 def label_savings(
-    budgets: Sequence[int],
-    first: np.ndarray,
-    second: np.ndarray,
-    variance: SeedVariance | None = None,
-    *,
-    draws: int = DRAWS,
+    budgets: Sequence[int], first: Array, second: Array, variance: SeedVariance = OWN_SEEDS
 ) -> Interval:
     """Find at how many labels `first` reaches what `second` reaches with the most of them.
 
-    Parameters
-    ----------
-    budgets : sequence of int
-        Numbers of labels, ascending.
-    first, second : arrays of shape (budgets, seeds, rows)
-    variance : SeedVariance, optional
-        Pooled over the study.
-    draws : int
-        Of the posterior, for the interval.
-
-    Returns
-    -------
-    Interval
-        0 stands for fewer labels than the fewest tried, infinity for more than the most; the value
-        lies between the ends.
+    Both are scores (budgets, seeds, rows). In the interval, 0 stands for fewer labels than the
+    fewest tried, infinity for more than the most.
     """
     curves = np.concatenate([first, second[-1:]])
     means = curves.mean((1, 2))
     labels, low, high = labels_to_reach(budgets, means[:-1], means[-1]), 0.0, math.inf
     if curves.shape[1] > 1:
         random = np.random.default_rng(0)
-        drawn = random.multivariate_normal(means, mean_covariance(curves, variance), draws)
+        drawn = random.multivariate_normal(means, mean_covariance(curves, variance), DRAWS)
         found = [labels_to_reach(budgets, curve[:-1], curve[-1]) for curve in drawn]
         shares = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
         low, high = np.quantile(found, shares, method="nearest").tolist()
-    return Interval(min(max(labels, low), high), low, high, "draws of the measured curves")
+    return Interval(min(max(labels, low), high), low, high)

@@ -10,11 +10,11 @@
     best/          the best model, whatever its kind, ready for `headstart predict`
 and, at the end, what `results.py` and `report/` write. Only this module writes the folder.
 
-The best arm is found at the largest budget by the log-loss of out-of-fold predictions, on the same
+The best arm has the lowest log-loss of out-of-fold predictions at the largest budget, on the same
 rows for all arms, averaged over the seeds: it moves in smaller steps than the accuracy of a few
-rows. The lowest loss is taken, also where it is lower by chance: there is no other tie-break. The
-test part has no influence. Where an arm has no out-of-fold predictions (nothing or the validation
-part selected, or the rows are too few), all arms are compared on the validation part.
+rows. The arm with the lowest loss is the best one, even if the difference is due to chance. The
+test part has no influence. Where an arm has no out-of-fold predictions, all arms are compared on
+the validation part.
 """
 
 import json
@@ -78,34 +78,21 @@ from headstart.training.callbacks import METRICS_FILE, loss_curve, read_metrics
 from headstart.training.corpus import prepare_corpus
 from headstart.training.initialization import cooccurrence_vectors, local_base
 from headstart.training.pretrain import pretrain
-from headstart.training.run_files import (
-    PLAN_FILE,
-    base_fingerprint,
-    check_identity,
-    write_start,
-)
+from headstart.training.run_files import PLAN_FILE, base_fingerprint, check_identity, write_start
 
-POLL_SECONDS = 0.2
-VERSIONS = ("headstart", "torch", "tokenizers", "scikit-learn", "numpy")
 BEST = "best"
 
 
 @dataclass
 class Study:
-    """A study that is planned or under way.
-
-    Parameters
-    ----------
-    resumed : whether it began in an earlier session.
-    results : of the jobs that have finished.
-    """
+    """A study that is planned or under way."""
 
     config: StudyConfig
     folder: Path
     data: StudyData
     plan: Plan
-    resumed: bool = False
-    results: dict[Job, JobResult] = field(default_factory=dict)
+    resumed: bool = False  # it began in an earlier session
+    results: dict[Job, JobResult] = field(default_factory=dict)  # of finished jobs
 
     @property
     def jobs(self) -> list[Job]:
@@ -125,11 +112,9 @@ class Study:
 
     def seconds_left(self) -> float | None:
         """Estimate the time of the unfinished jobs from finished ones of the same kind."""
-        spent = {}
-        for job, one in self.results.items():
-            spent[job] = one.facts["seconds"]
-            if self.plan.shares_rows(job):  # no other seed selects a setting again
-                spent[job] -= one.facts.get("selection_seconds", 0.0)
+        spent = {job: one.facts["seconds"] for job, one in self.results.items()}
+        for job in filter(self.plan.shares_rows, spent):  # no other seed selects a setting again
+            spent[job] -= self.results[job].facts.get("selection_seconds", 0.0)
         return seconds_left(self.jobs, spent, parallel=self.plan.jobs)
 
     def network(self, objective: str) -> Preset:
@@ -167,11 +152,8 @@ def plan_study(
 ) -> Study:
     """Read the data and make the plan; nothing is written.
 
-    Parameters
-    ----------
-    config : must be the folder's own where the study is started again.
-    plan : a plan that was made before for this config and data. A study that is started again has
-        its own.
+    The config must be the folder's own where the study is started again. `plan` was made before
+    for this config and data; a study that is started again has its own.
     """
     callback = callback or StudyCallback()
     config.validate()
@@ -219,18 +201,13 @@ def run_study(
     plan: Path | None = None,
     command: str = "",
 ) -> Results:
-    """Run a study, or what is left of it, and write its results.
+    """Run a study, or what is left of it, and write its results; see `plan_study`.
 
-    Parameters
-    ----------
-    config, folder, plan : as for `plan_study`.
-    callback : receives the events.
-    command : for the report.
+    The report shows the `command`.
     """
     callback = callback or StudyCallback()
-    return finish_study(
-        plan_study(config, folder, callback=callback, plan=plan), callback, command=command
-    )
+    study = plan_study(config, folder, callback=callback, plan=plan)
+    return finish_study(study, callback, command=command)
 
 
 def finish_study(study: Study, callback: StudyCallback, *, command: str = "") -> Results:
@@ -305,7 +282,7 @@ def run_jobs(
                 executor.report if job in study.trainings else None,
             )
             running[future] = job
-        done, _ = wait(running, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
+        done, _ = wait(running, timeout=0.2, return_when=FIRST_COMPLETED)
         for event in executor.events():
             callback.on_job(*event)
         for future in done:
@@ -324,9 +301,7 @@ def _finish(study: Study, result: JobResult, callback: StudyCallback) -> None:
 def prepare_text(study: Study, place: tuple[int, int], callback: StudyCallback) -> dict[str, str]:
     """Write the tokenizer and, for arms that need them, the PPMI-SVD vectors of the corpus.
 
-    Returns
-    -------
-    The paths of both by name, for the jobs of a place: a seed and a fold.
+    Returns the paths of both by name, for the jobs of a place: a seed and a fold.
     """
     config, folder = study.config, study.text_folder(*place) / "tokenizer"
     data = study.data.fold(*place)
@@ -334,18 +309,14 @@ def prepare_text(study: Study, place: tuple[int, int], callback: StudyCallback) 
         return {}
     network = study.network(config.objectives[0]).base
     if data.corpus is not None:
-        prepared = prepare_corpus(
-            pretrain_config(config, study.plan, config.objectives[0]),
-            callback=callback,
-            corpus=data.corpus,
-        )
+        settings = pretrain_config(config, study.plan, config.objectives[0])
+        prepared = prepare_corpus(settings, callback=callback, corpus=data.corpus)
         tokenizer = prepared.tokenizer
     elif config.tokenizer:
         tokenizer = load_tokenizer(Path(config.tokenizer))
     else:
-        tokenizer = train_tokenizer(
-            study.data.task.texts(data.splits.train), vocab_size=network.vocab_size
-        )
+        texts = study.data.task.texts(data.splits.train)
+        tokenizer = train_tokenizer(texts, vocab_size=network.vocab_size)
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer.save(folder)  # the same every time, also after a kill
     paths = {"tokenizer": str(folder)}
@@ -354,9 +325,8 @@ def prepare_text(study: Study, place: tuple[int, int], callback: StudyCallback) 
         paths["vectors"] = str(path)
         if not path.is_file():
             # U·S does better in a classifier than U·√S, with which a base starts.
-            vectors = cooccurrence_vectors(
-                prepared, width=network.width, power=1.0, callback=callback
-            )
+            width = network.width
+            vectors = cooccurrence_vectors(prepared, width=width, power=1.0, callback=callback)
             with replacing(path) as temporary:
                 save_arrays({"vectors": vectors}, temporary)
     return paths
@@ -402,10 +372,7 @@ def prepare_bases(study: Study, place: tuple[int, int], callback: StudyCallback)
 def make_study_results(study: Study, best: Job, saved: Job | None, *, command: str) -> Results:
     """Put the results of all trainings into one table.
 
-    Parameters
-    ----------
-    best : the best training.
-    saved : the one whose run is in `best/`: another one where the best cannot be saved.
+    The run of `saved` is in `best/`: another one than the best, where that cannot be saved.
     """
     data, task, values, tables = study.data, study.data.task, [], []
     test: Any = data.splits.test
@@ -482,8 +449,8 @@ def _about(study: Study, command: str) -> dict[str, Any]:
         corpus = f"the base {Path(config.base).name}"
     elif config.uses_own_texts:
         corpus = "its own training texts"
-    classes = max(2, len(data.task.labels))
-    notes = [*data.notes]
+    classes, notes = max(2, len(data.task.labels)), [*data.notes]
+    packages = ("headstart", "torch", "tokenizers", "scikit-learn", "numpy")
     if config.selection == "none" and config.has_networks:
         notes.append(
             "no settings were selected: each network trained for all epochs and kept the last one, "
@@ -491,9 +458,8 @@ def _about(study: Study, command: str) -> dict[str, Any]:
             "is saved"
         )
     if config.needs_base and len(plan.text_places(config)) == 1:
-        notes.append(
-            "each objective has one base, so the intervals do not cover other pretrainings"
-        )
+        one_base = "each objective has one base, so the intervals do not cover other pretrainings"
+        notes.append(one_base)
     return {
         "dataset": config.name or dataset_name(config.dataset),
         "corpus": corpus,
@@ -505,7 +471,7 @@ def _about(study: Study, command: str) -> dict[str, Any]:
         "seeds": plan.seeds,
         "budgets": plan.budgets,
         "arms": config.arms,
-        "versions": {"python": machine["python"]} | {name: version(name) for name in VERSIONS},
+        "versions": {"python": machine["python"]} | {name: version(name) for name in packages},
         "machine": {
             "processor": machine["cpu"],
             "cores": machine["usable_cores"],
@@ -538,8 +504,6 @@ def _about(study: Study, command: str) -> dict[str, Any]:
 def dataset_name(sources: Sequence[str]) -> str:
     """Return what a study is called: a file with its folder, since many are called train.csv.
 
-    Example
-    -------
     >>> dataset_name(["rotten-tomatoes"])
     'rotten-tomatoes'
     """
@@ -596,10 +560,8 @@ def choose_best(losses: Mapping[Job, float]) -> Job:
 def save_best(study: Study) -> tuple[Job, Job | None]:
     """Write `best/`, if it is not there yet; the runs of all other jobs are deleted.
 
-    Returns
-    -------
-    The best job, and the one whose run is saved. They differ where the best one cannot be saved,
-    as the trivial one, and in a study in folds, where the best arm is trained on all rows.
+    Returns the best job, and the one whose run is saved. They differ where the best one cannot be
+    saved, as the trivial one, and in a study in folds, where the best arm is trained on all rows.
     """
     place, most = study.folder / BEST, study.plan.budgets[-1]
     largest = [study.results[job] for job in study.trainings if job.labels == most]

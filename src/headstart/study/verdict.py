@@ -20,7 +20,6 @@ from headstart.study.results import Results
 from headstart.study.statistics import is_equivalent, named_budgets
 
 MOST_SENTENCES = 3
-MOST_ALTERNATIVES = 2
 SMALLER = 2.0  # times, to be an alternative
 FILE_KINDS = {"tagging": "conll", "spans": "jsonl"}  # that predictions are read from and written to
 
@@ -87,16 +86,14 @@ def _capital(sentence: str) -> str:
 
 @dataclass(frozen=True)
 class Verdict:
-    """At most three sentences, further ones, and the claimed effects."""
+    """At most three sentences, and further ones."""
 
     sentences: list[str]
     details: list[str]
-    claims: tuple[str, ...] = ()
 
 
 def verdict(analysis: Analysis) -> Verdict:
     """Say whether pretraining helped, by how much, and what else the gain comes from."""
-    cuts, steps = analysis.results.about["cuts"], list[Difference]()
     found = [
         f"The study does not have both {CHAIN[0]} and {CHAIN[-1]}, so it says nothing about "
         "pretraining."
@@ -104,10 +101,9 @@ def verdict(analysis: Analysis) -> Verdict:
     if analysis.steps:
         steps = analysis.steps[analysis.objective]
         found = [*_effect(analysis, steps[-1]), *_context(analysis, steps)]
-    if cuts:
+    if cuts := analysis.results.about["cuts"]:
         found.append(f"Reduced to fit into the time limit: {'; '.join(cuts)}.")
-    claims = tuple(step.effect for step in steps if step.significant)
-    return Verdict(found[:MOST_SENTENCES], found[MOST_SENTENCES:], claims)
+    return Verdict(found[:MOST_SENTENCES], found[MOST_SENTENCES:])
 
 
 def _effect(analysis: Analysis, step: Difference) -> list[str]:
@@ -132,7 +128,7 @@ def _effect(analysis: Analysis, step: Difference) -> list[str]:
         return [found, "There are too few rows to find any difference."]
     return [
         found,
-        "With these seeds and rows it would find differences of about "
+        "With these seeds and rows, it would find differences of about "
         f"{signed(step.detectable)} points or more (power 80 %).",
     ]
 
@@ -145,8 +141,7 @@ def _context(analysis: Analysis, steps: Sequence[Difference]) -> list[str]:
     missing, helps = find_arm(CHAIN[1]), steps[-1].significant
     if helps and missing not in analysis.chain:
         found.append(
-            f"The study has no arm “{missing.label}”, so this includes whatever {missing.effect} "
-            "adds."
+            f"The study has no arm “{missing.label}”, so this includes what {missing.effect} adds."
         )
     for reference in analysis.references:
         if gaps := _named(analysis, headline, reference):
@@ -160,10 +155,8 @@ def _context(analysis: Analysis, steps: Sequence[Difference]) -> list[str]:
             for number in (savings.value, savings.low, savings.high)
         )
         name, other = (series_name(one, analysis.results) for one in analysis.contenders[:2])
-        goal = f"what {other} needs {labels_name(analysis.most, analysis.results)} for"
-        found.append(
-            _capital(f"{name} reaches with {labels} labels (95 % CI {low} to {high}) {goal}.")
-        )
+        goal = f"to be as good as {other} with {labels_name(analysis.most, analysis.results)}"
+        found.append(_capital(f"{name} needs {labels} labels (95 % CI {low} to {high}) {goal}."))
     return found
 
 
@@ -214,14 +207,7 @@ class Recommendation:
 
 
 def recommend(analysis: Analysis, folder: Path) -> Recommendation:
-    """Recommend the arm that model selection chose, and name cheaper ones that do not differ.
-
-    Parameters
-    ----------
-    analysis : Analysis
-    folder : Path
-        The study's folder, for the command.
-    """
+    """Recommend the arm that model selection chose, and name cheaper ones that do not differ."""
     results, taken = analysis.results, analysis.selected
     interval, name = analysis.scores[taken, analysis.most], series_name(taken, results)
     metric = metric_name(results.about["metric"])
@@ -248,8 +234,8 @@ def recommend(analysis: Analysis, folder: Path) -> Recommendation:
             )
     if results.about["shared_test"]:
         found.append(
-            "The same rows chose it among the arms, so expect a little less on new texts; a "
-            "separate test file (--test FILE) would tell."
+            "The same rows selected this arm, so expect slightly less on new texts; a separate "
+            "test file (--test FILE) gives an unbiased number."
         )
     found += _smaller(analysis)
     saved = results.about["saved"]
@@ -258,10 +244,8 @@ def recommend(analysis: Analysis, folder: Path) -> Recommendation:
         return Recommendation(taken, found, command)
     held = (saved["arm"], saved["objective"])
     if held != taken:
-        found.append(
-            f"The folder best/ holds {series_name(held, results)}, which is the best that can be "
-            "saved."
-        )
+        held_name = series_name(held, results)
+        found.append(f"The folder best/ holds {held_name}, which is the best that can be saved.")
     kind = FILE_KINDS.get(results.about["task"], "csv")
     files = ["--input", f"texts.{kind}", "--output", f"predictions.{kind}"]
     command = shlex.join(["headstart", "predict", str(folder / "best"), *files])
@@ -281,4 +265,4 @@ def _smaller(analysis: Analysis) -> list[str]:
             names = [series_name(one, results) for one in (gap.first, taken)]
             times = f"{float(f'{ratio:.2g}'):,g} times smaller than {names[1]}"
             found.append(_capital(f"{names[0]} is {times}, and {_compared(gap)}."))
-    return found[:MOST_ALTERNATIVES]
+    return found[:2]

@@ -45,8 +45,6 @@ from headstart.tasks.task import (
     Prediction,
     Task,
     TextEncoding,
-    between_texts,
-    encode_texts,
 )
 
 CERTAIN = 5.0  # a logit
@@ -78,7 +76,7 @@ class Classification(Task[Dataset]):
         return usual if pooling is None else replace(usual, pooling=pooling)
 
     def encode(self, rows: Dataset, encoding: TextEncoding) -> Examples:
-        ids = encode_texts(rows.texts, encoding)
+        ids = encoding.encode(rows.texts)
         longer = sum(len(one) > encoding.room for one in ids)
         return Examples(
             tokens=[encoding.windows(one) for one in ids],
@@ -107,11 +105,7 @@ class Classification(Task[Dataset]):
     def prediction(self, probabilities: dict[str, float]) -> Prediction:
         """Make the prediction for a row from the probabilities of its labels."""
         label = max(probabilities, key=probabilities.__getitem__)
-        return {
-            "label": label,
-            "probability": probabilities[label],
-            "probabilities": probabilities,
-        }
+        return {"label": label, "probability": probabilities[label], "probabilities": probabilities}
 
     def report(self, scores: Floats, rows: Dataset, temperature: float = 1.0) -> dict[str, Any]:
         probabilities = self.probabilities(scores, temperature)
@@ -182,9 +176,9 @@ class Pairs(Classification):
         return super().unlabelled([tuple(pair) for pair in inputs])
 
     def encode(self, rows: Dataset, encoding: TextEncoding) -> Examples:
-        between = between_texts(encoding)
+        between = encoding.between
         room = encoding.room - len(between)
-        ids = encode_texts(self.texts(rows), encoding)
+        ids = encoding.encode(self.texts(rows))
         tokens, types, cut = list[list[Ids]](), list[Ids](), 0
         for pair in zip(ids[::2], ids[1::2], strict=True):
             first, second = fit_pair(*pair, room)
@@ -291,7 +285,4 @@ def row_weights(rows: Dataset) -> NDArray[np.float32]:
 def fit_pair(first: Ids, second: Ids, room: int) -> tuple[Ids, Ids]:
     """Cut two texts so that both fit into `room`; the longer one is cut first."""
     half = room // 2
-    return (
-        first[: max(half, room - len(second))],
-        second[: max(room - half, room - len(first))],
-    )
+    return (first[: max(half, room - len(second))], second[: max(room - half, room - len(first))])

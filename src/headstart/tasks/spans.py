@@ -31,9 +31,6 @@ from headstart.tasks.task import (
     Prediction,
     Task,
     TextEncoding,
-    between_texts,
-    encode_texts,
-    encode_words,
     word_windows,
 )
 
@@ -94,8 +91,8 @@ class Spans(Task[Questions]):
     def encode(self, rows: Questions, encoding: TextEncoding) -> Examples:
         tokens, types, owners = list[list[Ids]](), list[Ids](), list[int]()
         targets, notes, cut = list[Ids](), list[Window](), 0
-        for row, question in enumerate(encode_texts(rows.questions, encoding)):
-            head = [*encoding.before, *question[: encoding.room // 3], *between_texts(encoding)]
+        for row, question in enumerate(encoding.encode(rows.questions)):
+            head = [*encoding.before, *question[: encoding.room // 3], *encoding.between]
             room = encoding.length - len(head) - len(encoding.after)
             if room < MIN_ROOM:
                 raise HeadstartError(
@@ -107,7 +104,7 @@ class Spans(Task[Questions]):
             breaks = [0, *(end for _, end in words)]  # a word has the blanks before it
             texts = [context[start:end] for start, end in pairwise(breaks)]
             # A word longer than the room is cut to its beginning.
-            encoded = [ids[:room] for ids in encode_words(texts, encoding)]
+            encoded = [ids[:room] for ids in encoding.encode_words(texts)]
             sizes = np.array([len(ids) for ids in encoded], dtype=np.int64)
             windows = word_windows(sizes.tolist(), room, encoding, overlap=True)
             cut += windows[-1][1] < len(words)

@@ -39,7 +39,6 @@ from headstart.tasks.task import (
     Prediction,
     Task,
     TextEncoding,
-    encode_words,
     word_windows,
 )
 
@@ -82,7 +81,7 @@ class Tagging(Task[Sentences]):
     def encode(self, rows: Sentences, encoding: TextEncoding) -> Examples:
         tokens, owners, targets, cut = list[list[Ids]](), list[int](), list[Ids](), 0
         for row, (words, tags) in enumerate(zip(rows.words, rows.tags, strict=True)):
-            encoded = encode_words([words[0], *(f" {word}" for word in words[1:])], encoding)
+            encoded = encoding.encode_words([words[0], *(f" {word}" for word in words[1:])])
             sizes = [len(ids) for ids in encoded]
             windows = word_windows(sizes, encoding.room, encoding)
             cut += windows[-1][1] < len(words)

@@ -60,6 +60,12 @@ class TextEncoding:
         return [] if self.tokenizer.end_id is None else [self.tokenizer.end_id]
 
     @property
+    def between(self) -> list[int]:
+        """The ids between two texts: the tokenizer's separators, or an end token."""
+        separator = self.tokenizer.separator_id
+        return self.after if separator is None else [separator] * self.tokenizer.separators
+
+    @property
     def room(self) -> int:
         """How many tokens of a text fit between them."""
         room = self.length - len(self.before) - len(self.after)
@@ -69,6 +75,19 @@ class TextEncoding:
                 fix="give a larger --length",
             )
         return room
+
+    def encode(self, texts: Sequence[str]) -> list[Ids]:
+        """Encode each text, without begin and end tokens; a part at a time, to save memory."""
+        ids: list[Ids] = []
+        for start in range(0, len(texts), ENCODED_TEXTS):
+            arrays = self.tokenizer.encode_arrays(texts[start : start + ENCODED_TEXTS])
+            ids += [array.astype(np.int64) for array in arrays]
+        return ids
+
+    def encode_words(self, words: Sequence[str]) -> list[Ids]:
+        """Encode each word, with the blanks before it, as at least one id."""
+        unknown = np.array([self.tokenizer.unknown_id or 0])
+        return [ids if len(ids) else unknown for ids in self.encode(words)]
 
     def windows(self, ids: Ids) -> list[Ids]:
         """Truncate ids to the first `room`, or split all into windows of equal size; framed."""
@@ -90,15 +109,6 @@ class TokenDropout:
     the number of tokens that a row loses is fixed and only the choice is random, so that lengths
     are known beforehand and batches of equally long rows can be made.
 
-    Parameters
-    ----------
-    share : float
-        The share of a row's tokens that is dropped, rounded to a whole number of tokens.
-    long_share : float
-        The same for a text that is longer than one window.
-    special : collection of int
-        Ids that are never dropped: begin, end, separators.
-
     Example
     -------
     >>> dropout = TokenDropout(0.5, 0.5, {0, 1})
@@ -107,9 +117,9 @@ class TokenDropout:
     [0, 9, 10, 12, 1]
     """
 
-    share: float
-    long_share: float
-    special: Collection[int]
+    share: float  # of a row's tokens, rounded to a whole number of them
+    long_share: float  # the same for a text that is longer than one window
+    special: Collection[int]  # ids that are never dropped: begin, end, separators
 
     def keep(
         self, ids: NDArray[np.int64], random: np.random.Generator, *, long: bool = False
@@ -200,16 +210,9 @@ class Examples:
     ) -> "LabelledBatch":
         """Make a batch of these examples, padded to the longest of their rows.
 
-        Parameters
-        ----------
-        rows : sequence of int
-            The numbers of the examples.
-        most : int, optional
-            Of an example with more windows, this many are taken, evenly spread.
-        dropout : TokenDropout, optional
-            Drops tokens, drawn by `random`; for targets that belong to whole texts.
-        multiple : int
-            Where a target is one number, rows are padded to this multiple (see `padded_length`).
+        Of an example with more than `most` windows, so many are taken, evenly spread. `dropout`, as
+        drawn by `random`, is for targets that belong to whole texts. Where a target is one number,
+        rows are padded to a `multiple` (see `padded_length`).
         """
         tokens: list[Ids] = []
         types: list[Ids] = []
@@ -458,44 +461,13 @@ def _join(model: Model, windows: Examples, vectors: list[Output]) -> list[Output
     return outputs
 
 
-def between_texts(encoding: TextEncoding) -> list[int]:
-    """List the ids between two texts: the tokenizer's separators, or an end token."""
-    separator = encoding.tokenizer.separator_id
-    return encoding.after if separator is None else [separator] * encoding.tokenizer.separators
-
-
-def encode_texts(texts: Sequence[str], encoding: TextEncoding) -> list[Ids]:
-    """Encode each text, without begin and end tokens; a part at a time, to save memory."""
-    ids: list[Ids] = []
-    for start in range(0, len(texts), ENCODED_TEXTS):
-        arrays = encoding.tokenizer.encode_arrays(texts[start : start + ENCODED_TEXTS])
-        ids += [array.astype(np.int64) for array in arrays]
-    return ids
-
-
-def encode_words(words: Sequence[str], encoding: TextEncoding) -> list[Ids]:
-    """Encode each word, with the blanks before it, as at least one id."""
-    unknown = np.array([encoding.tokenizer.unknown_id or 0])
-    found = encoding.tokenizer.encode_arrays(words) if words else []
-    return [ids.astype(np.int64) if len(ids) else unknown for ids in found]
-
-
 def word_windows(
     lengths: Sequence[int], room: int, encoding: TextEncoding, *, overlap: bool = False
 ) -> list[tuple[int, int]]:
-    """Split the words of a text into windows that are read.
+    """Split words of these numbers of tokens into windows of `room` tokens; a longer word has one.
 
-    Parameters
-    ----------
-    lengths : the numbers of tokens of the words.
-    room : tokens of a window; a longer word has its own.
-    encoding : with `long="truncate"` only the first window is read.
-    overlap : whether windows overlap by about half.
-
-    Returns
-    -------
-    list of tuple
-        The number of each window's first word, and of the one after its last.
+    With `long="truncate"` only the first window is read; with `overlap` they overlap by about half.
+    The result is the number of each window's first word, and of the one after its last.
     """
     if not lengths:
         return [(0, 0)]

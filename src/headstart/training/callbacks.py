@@ -39,13 +39,7 @@ class Callback:
         return lambda done, total: None
 
     def on_start(self, run: NetworkRun, step: int) -> None:
-        """Everything is prepared; the run folder exists.
-
-        Parameters
-        ----------
-        run : the run that is trained, with its model in memory and its `plan`.
-        step : the steps that an earlier session has done.
-        """
+        """Everything is prepared, and the run folder exists; earlier sessions did `step` steps."""
 
     def on_step(self, state: TrainState) -> None:
         """A step was taken."""

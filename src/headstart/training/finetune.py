@@ -28,13 +28,7 @@ from headstart.machine import autocast
 from headstart.model.checkpoint import save_model
 from headstart.model.model import Model
 from headstart.model_card import CardScore, usage, write_card
-from headstart.run import (
-    SUMMARY,
-    NetworkRun,
-    write_rows,
-    write_summary,
-    write_task,
-)
+from headstart.run import SUMMARY, NetworkRun, write_rows, write_summary, write_task
 from headstart.tasks import find_task
 from headstart.tasks.task import Examples, Task, TextEncoding, TokenDropout
 from headstart.training.callbacks import Callback, Callbacks, MetricsFile
@@ -56,11 +50,10 @@ TIMED_STEPS = 4
 PLANNED = ("task", "labels", "train_rows", "validation_rows", "truncated", "parameters", "swap",
            "averaged_epochs")  # fmt: skip
 TASK_LIMITS = (
-    "It knows the labels above and no other: every prediction is one of them.",
-    "It repeats what its labelled texts and its base's corpus say, also where that is wrong or "
-    "unfair.",
-    "Where validation rows selected the epoch or the settings, their numbers are a little too "
-    "good. `headstart evaluate` on labelled texts that it has not seen gives unbiased ones.",
+    "Every prediction is one of the labels above.",
+    "It reproduces errors and bias of its labelled texts and of its base's corpus.",
+    "If validation rows selected the epoch or the settings, the metrics on these rows are slightly "
+    "too high. `headstart evaluate` on labelled texts that it has not seen gives unbiased ones.",
 )
 
 
@@ -166,16 +159,8 @@ def finetune(
 class EpochBatches:
     """The micro-batches of every step of a fine-tuning.
 
-    Parameters
-    ----------
-    weights : array of shape (examples,)
-        How much each example counts.
-
-    Attributes
-    ----------
-    steps_per_epoch : int
-    lengths : array of shape (examples,)
-        The longest row of each, after token dropout.
+    `weights` say how much each example counts; `lengths` are the longest row of each, after token
+    dropout.
     """
 
     def __init__(
@@ -249,11 +234,7 @@ class EpochBatches:
 class Validation:
     """Evaluates the validation rows, and saves the model with its scores when they are the best.
 
-    Parameters
-    ----------
-    run : the run that is being trained; without a folder, the best weights stay in memory.
-    rows : the validation part.
-    examples : the same, encoded.
+    `examples` are the rows, encoded. The best weights of a run without a folder stay in memory.
     """
 
     def __init__(
@@ -293,8 +274,7 @@ class Validation:
         if self.run.folder is not None:
             found = NetworkRun.open(self.run.folder)
             if self.scores is None:  # the best epoch was before the training was resumed
-                task: Any = found.task
-                self.scores = task.decode(found.outputs(self.examples), self.examples)
+                self.scores = found.scores(self.rows)
             return replace(found, validation_scores=self.scores)
         self.run.model.load_state_dict(self._weights)
         return replace(self.run, temperature=self._temperature(), validation_scores=self.scores)
@@ -415,7 +395,6 @@ def _write_card(
 ) -> None:
     """Describe what a model was trained on, how, how good it is, and what is suspicious."""
     task, splits = run.require_task(), run.splits
-    assert splits is not None
     rows, labels = summary["validation_rows"], summary["labels"]
     role = "for the curves alone" if config.selection_metric == "last" else "selected the epoch"
     facts = {

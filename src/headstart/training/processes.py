@@ -29,13 +29,22 @@ PREPARATION = timedelta(days=30)  # reading and tokenizing takes as long as it t
 RESUME = "resume from the last checkpoint with --resume, with any number of processes"
 
 
-class Processes:
-    """The processes of a training; one that no launcher has started is alone.
+@contextmanager
+def _lost_process() -> Iterator[None]:
+    """Turn the errors of PyTorch's process groups into one with a fix."""
+    try:
+        yield
+    except RuntimeError as error:
+        what, code = "has ended", "lost-process"
+        if "timed out" in str(error).lower():
+            what, code = f"has not answered for {STUCK_SECONDS:g} seconds", "stuck-process"
+        raise HeadstartError(
+            f"another process of this training {what}", fix=RESUME, code=code
+        ) from error
 
-    Parameters
-    ----------
-    environment : the variables of torchrun's launcher, if it has started this process.
-    """
+
+class Processes:
+    """The processes of a training, by the variables of torchrun's launcher; without it, one."""
 
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
         launched = environment if "LOCAL_RANK" in environment else {}
@@ -82,21 +91,23 @@ class Processes:
                 dist.barrier(self._patient)
         return prepared
 
+    @_lost_process()
     def agree(self, value: T) -> T:
         """Return the value that process 0 has."""
         shared = [value]
         if self.count > 1:
-            with _lost_process():
-                dist.broadcast_object_list(shared, group=self._patient)
+            dist.broadcast_object_list(shared, group=self._patient)
         return shared[0]
 
+    @_lost_process()
+    @torch.no_grad()
     def copy_weights(self, model: nn.Module) -> None:
         """Give every process the weights of process 0."""
         if self.count > 1:
-            with _lost_process(), torch.no_grad():
-                for tensor in [*model.parameters(), *model.buffers()]:
-                    dist.broadcast(tensor, 0)
+            for tensor in [*model.parameters(), *model.buffers()]:
+                dist.broadcast(tensor, 0)
 
+    @_lost_process()
     def sum_gradients(self, parameters: Iterable[nn.Parameter], loss: float) -> float:
         """Replace each gradient by the sum over all processes; returns the sum of the losses."""
         if self.count == 1:
@@ -106,15 +117,13 @@ class Processes:
             gradient: Any = parameter.grad
             if gradient is not None and gradient.is_sparse and gradient.device.type == "cpu":
                 parameter.grad = gradient.coalesce()
-                with _lost_process():
-                    dist.all_reduce(parameter.grad)
+                dist.all_reduce(parameter.grad)
             elif gradient is not None:
                 parameter.grad = gradient.to_dense() if gradient.is_sparse else gradient
                 dense.append(parameter.grad)
         numbers = torch.tensor([loss, float(self._stop_requested)], device=dense[0].device)
         flat = torch.cat([*(gradient.flatten() for gradient in dense), numbers])
-        with _lost_process():
-            dist.all_reduce(flat)
+        dist.all_reduce(flat)
         for gradient in dense:
             gradient.copy_(flat[: gradient.numel()].view_as(gradient))
             flat = flat[gradient.numel() :]
@@ -151,20 +160,6 @@ class Processes:
         """
         self._stop_requested = requested
         return requested if self.count == 1 else self._stop_agreed
-
-
-@contextmanager
-def _lost_process() -> Iterator[None]:
-    """Turn the errors of PyTorch's process groups into one with a fix."""
-    try:
-        yield
-    except RuntimeError as error:
-        what, code = "has ended", "lost-process"
-        if "timed out" in str(error).lower():
-            what, code = f"has not answered for {STUCK_SECONDS:g} seconds", "stuck-process"
-        raise HeadstartError(
-            f"another process of this training {what}", fix=RESUME, code=code
-        ) from error
 
 
 @contextmanager

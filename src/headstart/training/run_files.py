@@ -34,9 +34,7 @@ C = TypeVar("C", bound=MachineSettings)
 def start_config(config: C, folder: Path | None, *, resume: bool, sources: list[str]) -> C:
     """Check the config and the folder, and fill in what the machine decides.
 
-    Parameters
-    ----------
-    sources : the files that are read; none may lie in the folder.
+    None of the `sources`, the files that are read, may lie in the folder.
     """
     config.validate()
     if folder is not None:
@@ -124,10 +122,6 @@ class Checkpoints:
     def load(self, model: nn.Module) -> tuple[Tensors, dict[str, Any]]:
         """Read the newest checkpoint, if it is complete and fits the model."""
         found = self.list()
-        if not found:
-            raise HeadstartError(
-                "there is no checkpoint to resume from", where=self.folder, fix=AGAIN
-            )
         newest, fix = found[-1], AGAIN
         if len(found) > 1:
             fix = f"delete {newest}; the run then resumes from step {_step(found[-2])}"

@@ -40,18 +40,11 @@ TIMED_SECONDS = 0.1  # of steps that are timed, at least
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """A part of a step that fits into memory.
+    """A part of a step that fits into memory."""
 
-    Parameters
-    ----------
-    compute : returns the loss, summed over the targets.
-    targets : how many targets there are, or the sum of their weights.
-    tokens : how many tokens are read.
-    """
-
-    compute: Callable[[], Tensor]
-    targets: float
-    tokens: int
+    compute: Callable[[], Tensor]  # the loss, summed over the targets
+    targets: float  # how many there are, or the sum of their weights
+    tokens: int  # that are read
 
 
 @dataclass
@@ -83,12 +76,7 @@ class Interrupted(BaseException):
 
 
 class WeightAverage:
-    """The mean of the weights at the ends of the last epochs (Izmailov et al. 2018).
-
-    Parameters
-    ----------
-    share : of the epochs, counted from the end.
-    """
+    """The mean of the weights at the ends of a last share of the epochs (Izmailov et al. 2018)."""
 
     def __init__(self, model: nn.Module, share: float, epoch_steps: int) -> None:
         self.model, self.share, self.epoch_steps = model, share, epoch_steps
@@ -120,25 +108,15 @@ class Trainer:
 
     Parameters
     ----------
-    model : nn.Module
-    batches : callable
-        Returns the micro-batches of a step. Their losses are divided by the targets of all of
+    batches : returns the micro-batches of a step. Their losses are divided by the targets of all of
         them, so that accumulation equals the large batch.
-    evaluate : callable
-        Returns named numbers, "loss" among them.
-    config : PretrainConfig or FinetuneConfig
-    epoch_steps : int
-        Steps of an epoch of fine-tuning, at whose ends weights are averaged.
-    folder : Path, optional
-        Where checkpoints are saved; without it nothing is written.
-    callback : Callback, optional
-        Receives steps and evaluations.
-    selection : callable
-        Takes the metrics and whether this is the last evaluation; the lowest value is the best.
-    save_best : callable, optional
-        Called when an evaluation is the best so far.
-    processes : Processes, optional
-        Those that share the training; the first one writes.
+    evaluate : returns named numbers, "loss" among them.
+    epoch_steps : steps of an epoch of fine-tuning, at whose ends weights are averaged.
+    folder : where checkpoints are saved; without it nothing is written.
+    selection : takes the metrics and whether this is the last evaluation; the lowest value is the
+        best.
+    save_best : called when an evaluation is the best so far.
+    processes : those that share the training; the first one writes.
     """
 
     def __init__(
@@ -323,10 +301,9 @@ class Trainer:
         tensors, state = self.checkpoints.load(self.model)
         self.model.load_state_dict(tensors["model"], strict=False)  # tied weights are there once
         restore_optimizer(self.optimizer, self.model, tensors.get("optimizer", {}))
-        for name, mean in tensors.get("average", {}).items():
-            self.average.mean[name] = mean.clone().to(self.device)
-        for name, value in state.items():
-            setattr(self.state, name, value)
+        means = tensors.get("average", {})
+        self.average.mean = {name: one.clone().to(self.device) for name, one in means.items()}
+        vars(self.state).update(state)
 
     def _diverged(self, what: str) -> HeadstartError:
         found = self.checkpoints.list() if self.checkpoints is not None else []

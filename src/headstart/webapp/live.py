@@ -1,13 +1,11 @@
 """A study while it runs: its stage, the time left and the curves."""
 
-import math
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from headstart.errors import HeadstartError
 from headstart.evaluation import metric_name
 from headstart.study.analysis import Series, make_curves
 from headstart.study.progress import read_progress
@@ -88,10 +86,6 @@ def _figure(caption: str, pictures: Sequence[str], *, seeds: bool = False) -> di
 
 
 def _read_steps(folder: Path, objective: str) -> list[dict[str, Any]]:
-    """Read the steps of the newest base of an objective, as far as they can be drawn."""
+    """Read the steps of the newest base of an objective."""
     paths = sorted((folder / "bases").glob(f"{objective}*/{METRICS_FILE}"))
-    try:
-        lines = read_metrics(paths[-1]) if paths else []
-    except (OSError, HeadstartError):  # it is being written
-        return []
-    return lines if all(math.isfinite(line["loss"]) for line in lines) else []
+    return read_metrics(paths[-1]) if paths else []

@@ -9,6 +9,7 @@ import secrets
 import shutil
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import time
@@ -27,7 +28,6 @@ from headstart.serve.http import GuardedRoute
 from headstart.webapp.live import live_document
 from headstart.webapp.preview import look_at
 from headstart.webapp.studies import AppStudy, Studies, file_name, save_upload, shown_name
-from headstart.webapp.trying import describe_classifier, predict_texts
 
 READING = ("task", "text_column", "second_column", "label_column")
 PLANNING = ("minutes", "seeds", "labels", "arms", "objectives")
@@ -36,6 +36,7 @@ OPTION = re.compile(r"(^|\s)--[a-z]")
 REMARK = re.compile(r" \([^()]*--[a-z][^()]*\)")  # about an option, in brackets
 PREDICTIONS = "predictions.csv"
 KINDS = ("inspect", "plan", "study", "predict")
+LONGEST = 20_000  # characters of a text to try
 
 # What a person at the page can do about an error, by its code; other errors keep their own fix.
 FIXES = {
@@ -50,7 +51,7 @@ FIXES = {
     "or Parquet table with a text and a label column, a CoNLL file (.conll) or SQuAD's JSON",
     "no-corpus": "add text without labels, or choose arms that are not pretrained",
     "does-not-fit": "give it more minutes, or choose fewer arms",
-    "no-classifier": "take the arm that the report names, with another study",
+    "no-classifier": "make a study with the arm that the report names",
     "token": "open the address that the app printed when it was started the last time",
 }
 
@@ -91,7 +92,7 @@ def list_studies(request: Request) -> list[Document]:
 async def create(request: Request, x_file_name: FileName) -> Document:
     given = unquote(x_file_name)
     name = file_name(given)
-    if check_kind(Path(name))[0] not in (*TABLES, "conll"):
+    if check_kind(Path(name)) not in (*TABLES, "conll"):
         raise HeadstartError("a file with labels is a table", where=name, code="no-labels")
     folder: Path = request.app.state.studies.folder / secrets.token_hex(6)
     (folder / "files").mkdir(parents=True)  # a study once its record is saved
@@ -175,8 +176,7 @@ async def start(request: Request, study: Study) -> Document:
     if study.state() in ("new", "inspected"):
         raise HeadstartError("this study has no plan yet", fix="make one first", code="conflict")
     study.job("study").start(
-        [*compare_command(request, study), f"--plan={study.job('plan').output}"],
-        study.files_folder,
+        [*compare_command(request, study), f"--plan={study.job('plan').output}"], study.files_folder
     )
     return document(study)
 
@@ -330,3 +330,54 @@ def document(study: AppStudy) -> dict[str, Any]:
         "jobs": {kind: describe_job(study, kind) for kind in KINDS},
         "classifier": study.best.is_dir(),
     }
+
+
+@lru_cache(maxsize=1)
+def open_classifier(folder: Path) -> Any:
+    """Open the classifier of a study; the latest one stays in memory."""
+    from headstart.run import Run
+
+    if not folder.is_dir():
+        raise HeadstartError("this study saved no classifier", code="no-classifier")
+    return Run.open(folder)
+
+
+def describe_classifier(folder: Path) -> dict[str, Any]:
+    """Return its task, its labels and the names of the texts that it reads."""
+    task = open_classifier(folder).require_task()
+    return {"task": task.name, "labels": list(task.labels), "inputs": task.input_names}
+
+
+def predict_texts(folder: Path, texts: Sequence[str]) -> dict[str, Any]:
+    """Return the prediction for a text (two, for pairs and spans) and its explanation."""
+    if sum(map(len, texts)) > LONGEST:
+        raise HeadstartError(
+            f"the text is longer than {LONGEST:,} characters", fix="upload it as a file instead"
+        )
+    run = open_classifier(folder)
+    given = texts[0] if len(texts) == 1 else tuple(texts)
+    found = run.predict([given])[0]
+    return {**found, "explanation": _explain(run, given) if run.explains else None}
+
+
+def _explain(run: Any, given: str | tuple[str, ...]) -> list[dict[str, Any]]:
+    """Split the text into segments, each with its effect and its share of the strongest effect."""
+    effects = sorted(run.explain(given), key=lambda one: (one.part, one.start))
+    most = max((abs(one.effect) for one in effects), default=0.0) or 1.0
+    segments: list[dict[str, Any]] = []
+    for part, text in enumerate([given] if isinstance(given, str) else given):
+        place = 0
+        segments += [{"text": " | "}] if part else []
+        for one in effects:
+            if one.part == part and one.start >= place:  # an overlapping neighbour is skipped
+                segments.append({"text": text[place : one.start]})
+                segments.append(
+                    {
+                        "text": one.text,
+                        "effect": round(one.effect, 4),
+                        "share": round(one.effect / most, 4),
+                    }
+                )
+                place = one.end
+        segments.append({"text": text[place:]})
+    return [segment for segment in segments if segment["text"]]

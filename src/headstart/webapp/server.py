@@ -43,13 +43,9 @@ HEADERS = [
 
 
 def make_app(folder: Path, *, upload_mb: int = 1_000, extra: Sequence[str] = ()) -> FastAPI:
-    """Make the app of a folder; its state has the `token` of this launch.
+    """Make the app of a folder for uploads and studies; its state has the `token` of this launch.
 
-    Parameters
-    ----------
-    folder : where uploads and studies are saved.
-    upload_mb : the largest file.
-    extra : options of `headstart compare` for every study.
+    `extra` are options of `headstart compare` for every study.
     """
     app = FastAPI(openapi_url=None, telemetry=NO_TELEMETRY)
     app.state.studies, app.state.extra = Studies(folder), extra
@@ -101,6 +97,6 @@ def _add_pages(app: FastAPI, upload_mb: int) -> None:
     @app.post("/session")
     async def session(ticket: Annotated[str, Header(alias="x-headstart-ticket")]) -> dict[str, str]:
         if ticket not in app.state.tickets:
-            raise HeadstartError("this address has been used already", code="token")
+            raise HeadstartError("this address works only once and was used already", code="token")
         app.state.tickets.remove(ticket)
         return {"token": app.state.token}

@@ -48,16 +48,10 @@ def command_line(arguments: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Job:
-    """One command of a study.
-
-    Parameters
-    ----------
-    folder : where its files are.
-    kind : which command it is: inspect, plan, study or predict.
-    """
+    """One command of a study, whose files are in its folder."""
 
     folder: Path
-    kind: str
+    kind: str  # inspect, plan, study or predict
 
     @property
     def output(self) -> Path:
@@ -149,22 +143,14 @@ class Job:
 
 @dataclass
 class AppStudy:
-    """A study in the app; its id is the name of its folder.
-
-    Parameters
-    ----------
-    name : in the user's words; shown, never a path.
-    files : the uploads by role, data or corpus.
-    preview : what `preview.py` found.
-    settings : of `StudyConfig`, as they were chosen.
-    """
+    """A study in the app; its id is the name of its folder."""
 
     folder: Path
-    name: str
+    name: str  # in the user's words; shown, never a path
     created: float
-    files: dict[str, str]
-    preview: dict[str, Any]
-    settings: dict[str, Any] = field(default_factory=dict)
+    files: dict[str, str]  # the uploads by role, data or corpus
+    preview: dict[str, Any]  # what `preview.py` found
+    settings: dict[str, Any] = field(default_factory=dict)  # of `StudyConfig`, as chosen
 
     @property
     def files_folder(self) -> Path:

@@ -24,22 +24,7 @@ from headstart.evaluation import metric_name
 from headstart.evaluation.metrics import Interval, classification_metrics
 from headstart.files import replacing, write_text
 from headstart.study.analysis import Analysis, Series
-from headstart.study.report.charts import (
-    COLOURS,
-    HALF,
-    PHONE,
-    WIDE,
-    Axis,
-    Line,
-    Size,
-    colour,
-    difference_chart,
-    epoch_chart,
-    limits_of,
-    line_chart,
-    loss_chart,
-    standalone,
-)
+from headstart.study.report import charts
 from headstart.study.results import Results, read_results
 from headstart.study.statistics import FARTHEST
 from headstart.study.verdict import (
@@ -90,7 +75,7 @@ def build_report(folder: Path) -> Report:
     }
     write_text(report.path, _page(analysis, report, figures, pretraining))
     for figure in chain.from_iterable(figures.values()):
-        write_text(folder / "figures" / f"{figure.name}.svg", standalone(figure.wide))
+        write_text(folder / "figures" / f"{figure.name}.svg", charts.standalone(figure.wide))
     write_tables(folder / "tables", analysis)
     return report
 
@@ -139,7 +124,7 @@ def arm_style() -> str:
     light, dark = (
         "".join(
             f"--{name}:{getattr(colours, mode)};--{name}-text:{getattr(colours, f'{mode}_text')};"
-            for name, colours in COLOURS.items()
+            for name, colours in charts.COLOURS.items()
         )
         for mode in ("light", "dark")
     )
@@ -163,15 +148,17 @@ def _mark_intervals(sentence: str) -> Markup:
 
 def _key(series: Series, results: Results) -> tuple[str, str]:
     """Return the colour and the name of a series."""
-    return colour(series[0]), series_name(series, results)
+    return charts.colour(series[0]), series_name(series, results)
 
 
 # Figures.
 
 
-def _figure(name: str, caption: str, draw: Callable[[Size], str], wide: Size = WIDE) -> Figure:
+def _figure(
+    name: str, caption: str, draw: Callable[[charts.Size], str], wide: charts.Size = charts.WIDE
+) -> Figure:
     """Draw a figure in both sizes; its name becomes that of a file."""
-    return Figure(re.sub(r"[^a-z0-9+-]", "-", name), caption, draw(wide), draw(PHONE))
+    return Figure(re.sub(r"[^a-z0-9+-]", "-", name), caption, draw(wide), draw(charts.PHONE))
 
 
 def _differences_figures(analysis: Analysis) -> list[Figure]:
@@ -195,7 +182,7 @@ def _differences_figures(analysis: Analysis) -> list[Figure]:
         _figure(
             "differences",
             f"Differences in test {metric}: what each step adds",
-            lambda size: difference_chart(gaps, size[0], metric),
+            lambda size: charts.difference_chart(gaps, size[0], metric),
         )
     ]
 
@@ -205,7 +192,7 @@ def _epoch_figures(analysis: Analysis) -> list[Figure]:
     curves, metric = analysis.curves, metric_name(analysis.results.about["metric"])
     if not curves:
         return []
-    limits = limits_of(
+    limits = charts.limits_of(
         [value for curve in curves for line in curve.seeds.values() for value in line],
         [mean for curve in curves for mean in curve.mean],
     )
@@ -217,8 +204,8 @@ def _epoch_figures(analysis: Analysis) -> list[Figure]:
         name, caption = f"epochs-{labels}", f"Validation {metric}, {labels_name(labels)}"
         if len(objectives) > 1:
             name, caption = f"{name}-{objective}", f"{caption}, {objective}"
-        draw = partial(epoch_chart, shown, limits=limits, metric=metric)
-        found.append(_figure(name, caption, draw, HALF if found else WIDE))
+        draw = partial(charts.epoch_chart, shown, limits=limits, metric=metric)
+        found.append(_figure(name, caption, draw, charts.HALF if found else charts.WIDE))
     return found
 
 
@@ -229,9 +216,9 @@ def _labels_figure(analysis: Analysis) -> Figure:
     for series in analysis.every:
         means = np.array([analysis.tables[series, labels].mean(1) for labels in budgets])
         lines.append(
-            Line(
+            charts.Line(
                 series_name(series, results),
-                colour(series[0]),
+                charts.colour(series[0]),
                 [(labels, analysis.scores[series, labels]) for labels in budgets],
                 [list(zip(budgets, seed, strict=True)) for seed in means.T.tolist()],
                 dots=True,
@@ -240,9 +227,9 @@ def _labels_figure(analysis: Analysis) -> Figure:
         )
     values = [value for line in lines for seed in line.seeds for _, value in seed]
     title = f"Test {metric_name(results.about['metric'])} by number of labels"
-    axis = Axis("labels", budgets, "{:,.0f}".format, log=True)
-    limits = limits_of(values, [*analysis.scores.values()])
-    return _figure("labels", title, partial(line_chart, title, lines, axis, limits))
+    axis = charts.Axis("labels", budgets, "{:,.0f}".format, log=True)
+    limits = charts.limits_of(values, [*analysis.scores.values()])
+    return _figure("labels", title, partial(charts.line_chart, title, lines, axis, limits))
 
 
 # Tables and texts.
@@ -294,7 +281,7 @@ def _pretraining(part: Mapping[str, Any]) -> dict[str, Any]:
         loss = _figure(
             f"pretraining-{name}",
             "Loss by tokens, in nats per token",
-            partial(loss_chart, name, points),
+            partial(charts.loss_chart, name, points),
             (780, 300),
         )
     return {"objective": name, "words": words, "loss": loss}

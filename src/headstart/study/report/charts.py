@@ -191,10 +191,8 @@ def line_chart(
 ) -> str:
     """Draw lines with their intervals, their names at the right end, and values for the pointer.
 
-    Parameters
-    ----------
-    limits : the range of the vertical axis.
-    y_words, value_words : how its ticks and the values under the pointer are written.
+    `limits` are the range of the vertical axis; `y_words` writes its ticks, and `value_words` the
+    values under the pointer.
     """
     width, height = size
     letters = max(len(line.name) for line in lines)
@@ -334,7 +332,7 @@ def difference_chart(gaps: Sequence[tuple[str, Difference]], width: int, metric:
     x, base = _scale(low - margin, high + margin, left, right), height - BOTTOM
     axis = Axis(
         f"points of test {metric}",
-        ticks(low, high, 3 if narrow else 5),
+        ticks(low, high, 4 if narrow else 5),
         lambda value: signed(value).removesuffix(".0"),
     )
     parts = [_x_axis(axis, x, (left + right) / 2, height)]

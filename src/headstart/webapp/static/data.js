@@ -6,14 +6,14 @@ const TASKS = {
   classification: "one label for each text", pairs: "one label for two texts together",
   "multi-label": "several labels for each text", tagging: "a tag for each word", spans: "answers in the text",
 };
-const PARTS = { train: "to learn from", validation: "to select by", test: "to measure with", corpus: "without labels" };
+const PARTS = { train: "for training", validation: "for selection", test: "for the results", corpus: "no labels" };
 const ENDED = { what: "the command ended without a result", where: null, fix: "try again; it may have run out of memory" };
 const COLUMN_TASKS = ["classification", "pairs", "multi-label"];
 
 export function dataPanel({ path, go, refresh }) {
   const element = el("section", { className: "panel" });
   const reading = el("div"), found = el("div");
-  element.append(el("h2", {}, "What is in the data"), reading, found);
+  element.append(el("h2", {}, "The data"), reading, found);
   let shownReading = null, shownFound = null, asked = false;
 
   async function look(settings) {
@@ -50,7 +50,7 @@ export function dataPanel({ path, go, refresh }) {
       if (!fixed) found.append(el("p", { className: "actions" }, el("button", {
         type: "button", className: "primary", onclick: () => go("plan"),
       }, "Continue to the plan")));
-      announce("The data has been looked at.");
+      announce("The data has been inspected.");
     } else {
       found.replaceChildren(errorBox(job.error ?? ENDED));
       announce("The data cannot be used as it is.");
@@ -67,7 +67,7 @@ function readingForm(study, { fixed, done, clear, look }) {
     el("select", { id, name: id, disabled: fixed }, options));
   const columns = (id) => [el("option", { value: "", selected: !chosen[id] }, "choose …"),
     ...preview.columns.map((name) => el("option", { value: name, selected: name === chosen[id] }, name))];
-  const task = field("task", "There is", preview.tasks.map((name) => el("option", { value: name, selected: name === settings.task }, TASKS[name])));
+  const task = field("task", "Task", preview.tasks.map((name) => el("option", { value: name, selected: name === settings.task }, TASKS[name])));
   const fields = {
     text_column: field("text_column", "Text", columns("text_column")),
     second_column: field("second_column", "Second text", columns("second_column")),
@@ -86,7 +86,7 @@ function readingForm(study, { fixed, done, clear, look }) {
     look({ task: value(task), ...Object.fromEntries(used().map(([name, one]) => [name, value(one)])) });
   } },
     el("h3", {}, "How to read it"),
-    clear ? null : notes(["Which columns hold the text and the label is not clear from their names: choose them here."]),
+    clear ? null : notes(["The names do not say which columns contain the text and the label: choose them here."]),
     el("div", { className: "columns" }, ...Object.values(fields), task,
       fixed ? null : el("button", { type: "submit", className: done ? null : "primary" }, done ? "Look again" : "Look at the data")));
   const head = preview.columns.slice(0, preview.rows[0]?.length ?? 0);
@@ -106,12 +106,12 @@ function inspectionParts(seen) {
     (corpus ? `, and ${plural(corpus.documents, "text")} without.` : ".");
   return [
     el("p", { className: "more" }, lead),
-    seen.warnings.length ? el("h3", {}, "Worth knowing") : null,
+    seen.warnings.length ? el("h3", {}, "Notes") : null,
     notes(seen.warnings),
     names.length ? el("h3", {}, "Labels") : null,
     names.length ? balance(labelled[0]) : null,
     el("h3", {}, "Texts"),
-    sizes(parts, seen.unit),
+    sizes(parts),
     overlapTable(seen.overlaps),
     el("details", {}, el("summary", {}, "How the files were read"), el("ul", {}, seen.found.map((line) => el("li", {}, line)))),
   ].filter(Boolean);
@@ -129,14 +129,14 @@ function balance(train) {
     names.length > shown.length ? el("p", { className: "note" }, `… and ${count(names.length - shown.length)} more.`) : null);
 }
 
-function sizes(parts, unit) {
+function sizes(parts) {
   const head = ["", ...parts.map((part) => el("span", {}, part.name, el("small", {}, PARTS[part.name] || "")))];
   const line = (name, value) => [name, ...parts.map(value)];
   return table(head, [
     line("texts", (part) => count(part.documents)),
-    line(unit, (part) => count(part.tokens)),
-    line(`${unit} per text, median`, (part) => count(part.percentiles["50"] || 0)),
-    line(`${unit} in the longest`, (part) => count(part.percentiles.max || 0)),
+    line("words", (part) => count(part.words)),
+    line("words per text, median", (part) => count(part.percentiles["50"] || 0)),
+    line("words in the longest text", (part) => count(part.percentiles.max || 0)),
     line("repeated", (part) => count(part.duplicates)),
   ]);
 }
@@ -145,7 +145,7 @@ function overlapTable(overlaps) {
   const there = overlaps.filter((one) => Object.values(one.counts).some(Boolean));
   if (!there.length) return null;
   return el("div", {}, el("h3", {}, "The same text in two places"), table(
-    ["", "equal", "nearly", "inside a longer one", "around a shorter one", "of"],
+    ["", "equal", "nearly equal", "inside a longer text", "around a shorter text", "of"],
     there.map((one) => [`${one.part} texts in ${one.other}`, count(one.counts.equal),
       count(one.counts.similar), count(one.counts.inside), count(one.counts.contains), count(one.texts)])));
 }

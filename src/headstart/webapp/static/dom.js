@@ -24,7 +24,7 @@ export function announce(words) {
 export function errorBox(error) {
   const box = el("div", { className: "error", role: "alert" }, el("p", {}, el("strong", {}, sentence(error.what))));
   if (error.where) box.append(el("p", { className: "note" }, `Where: ${error.where}`));
-  if (error.fix) box.append(el("p", {}, `What helps: ${error.fix}`));
+  if (error.fix) box.append(el("p", {}, `How to fix it: ${error.fix}`));
   return box;
 }
 

@@ -1,10 +1,10 @@
-// The first page: drop a table of labelled texts; studies of before.
+// The first page: drop a table of labelled texts; earlier studies.
 import { get, send, upload } from "./api.js";
 import { announce, bar, bytes, el, errorBox, page, percent, when } from "./dom.js";
 
 const KINDS = ".csv,.tsv,.tab,.jsonl,.ndjson,.json,.parquet,.conll,.conllu,.bio,.iob,.gz";
 const STATES = {
-  new: "not looked at", inspected: "looked at", planned: "planned", running: "running",
+  new: "not inspected", inspected: "inspected", planned: "planned", running: "running",
   stopping: "stopping", stopped: "stopped", failed: "failed", finished: "finished",
 };
 
@@ -14,8 +14,8 @@ export async function showHome() {
   page().replaceChildren(
     el("h1", {}, "Does pretraining help your task?"),
     el("p", { className: "more" },
-      "Drop a table of labelled texts. Headstart looks at it, plans a fair comparison, trains every way to get ",
-      "a classifier on this machine, and reports with confidence intervals which one to take. Then you try it."),
+      "Drop a table of labelled texts. Headstart checks it, plans a fair comparison, trains several kinds of ",
+      "classifier on this machine, and reports with confidence intervals which one to use. Then you can try it."),
     uploadForm(),
     studies,
   );
@@ -36,7 +36,7 @@ function uploadForm() {
     el("div", { className: "drops" },
       drop("data", "Labelled texts", "CSV, TSV, JSON or Parquet with a column for the text and one for the label; CoNLL for tags; SQuAD’s JSON for answers.",
         KINDS, pick("data")),
-      drop("corpus", "Text without labels", "Optional, and often what helps most: more text of the same kind, one per line.",
+      drop("corpus", "Text without labels", "Optional, but it often helps most: one file with more text of the same kind, one text per line.",
         `${KINDS},.txt,.text`, pick("corpus"))),
     el("p", {}, go), status);
   return form;
@@ -117,7 +117,7 @@ function deleteButton(study, done) {
   };
   button.addEventListener("click", async () => {
     if (timer === null) {
-      button.textContent = "Really? Its data too";
+      button.textContent = "Delete it with its data?";
       button.classList.add("danger");
       button.setAttribute("aria-label", `Really delete ${study.name} with its data?`);
       announce(`Press again to delete ${study.name} with its data.`);

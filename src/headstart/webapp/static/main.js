@@ -16,7 +16,7 @@ try {
   else await showHome();
 } catch (error) {
   page().replaceChildren(
-    el("h1", {}, "This did not work"),
+    el("h1", {}, "Something went wrong"),
     errorBox(error.what ? error : { what: String(error) }),
     el("p", {}, el("a", { href: "/" }, "All studies")),
   );

@@ -50,7 +50,7 @@ export function planPanel({ path, go, refresh }) {
     shownResult = state;
     if (job.state === "running") {
       result.replaceChildren(
-        el("p", { className: "note" }, `Trying a few steps on this machine … ${duration(job.seconds)}`),
+        el("p", { className: "note" }, `Timing a few steps on this machine … ${duration(job.seconds)}`),
         bar(null, "Making the plan"));
     } else if (job.state === "done") {
       result.replaceChildren(...planParts(job.result, fixed, start, go));
@@ -75,9 +75,9 @@ function planParts(plan, fixed, start, go) {
     el("p", {}, facts.join(" ")),
     plan.cuts.length ? el("div", {}, el("h3", {}, "Reduced to fit the minutes"), el("ul", {}, plan.cuts.map((cut) => el("li", {}, sentence(cut))))) : null,
     el("p", { className: "actions unless-changed" }, fixed
-      ? el("button", { type: "button", onclick: () => go("watch") }, "See how it goes")
+      ? el("button", { type: "button", onclick: () => go("watch") }, "Watch the study")
       : el("button", { type: "button", id: "start", className: "primary", onclick: start }, "Start the study")),
-    fixed ? null : el("p", { className: "note unless-changed" }, "It continues when this page is closed, and can be stopped and resumed."),
+    fixed ? null : el("p", { className: "note unless-changed" }, "The study continues when this page is closed. It can be stopped and resumed."),
     plan.warnings.length ? el("details", {}, el("summary", {}, `${plural(plan.warnings.length, "note")} about the data`), notes(plan.warnings)) : null,
   ].filter(Boolean);
 }
@@ -86,7 +86,7 @@ function choiceForm(study, fixed, make, onChange) {
   const { settings } = study;
   const field = (id, label, note, box) => el("div", { className: "field" },
     el("label", { htmlFor: id }, label), box, el("span", { className: "note", id: `${id}-note` }, note));
-  const minutes = el("input", { id: "minutes", type: "number", min: 0.1, step: "any", inputMode: "decimal", value: settings.minutes ?? "", placeholder: "as long as it takes", "aria-describedby": "minutes-note", disabled: fixed });
+  const minutes = el("input", { id: "minutes", type: "number", min: 0.1, step: "any", inputMode: "decimal", value: settings.minutes ?? "", placeholder: "no limit", "aria-describedby": "minutes-note", disabled: fixed });
   const labels = el("input", { id: "labels", type: "text", value: (settings.labels ?? []).join(", "), placeholder: "100, 400, all", "aria-describedby": "labels-note", disabled: fixed });
   const seeds = el("input", { id: "seeds-count", type: "number", min: 1, max: 50, value: settings.seeds ?? 3, "aria-describedby": "seeds-count-note", disabled: fixed });
   const chosen = (settings.objectives ?? ["causal"]).join(",");
@@ -108,12 +108,12 @@ function choiceForm(study, fixed, make, onChange) {
       objectives: objective.value.split(","),
     });
   } },
-    el("h3", {}, "Change what matters"),
+    el("h3", {}, "Change the plan"),
     el("div", { className: "fields" },
-      field("minutes", "Minutes at most", "Seeds, pretraining and label budgets are reduced until it fits.", minutes),
+      field("minutes", "Minutes at most", "Tuning, seeds, pretraining and budgets are reduced until it fits.", minutes),
       field("labels", "Label budgets", "How many labels each arm gets: numbers, and “all”.", labels),
       field("seeds-count", "Seeds", "How often each training is repeated.", seeds),
-      field("objective", "Pretraining learns", "What the base is pretrained on.", objective)),
+      field("objective", "Pretraining objective", "What the base learns to predict.", objective)),
     el("fieldset", {}, el("legend", {}, "Arms: ways to get a classifier"),
       study.arms.filter((arm) => arm.usual).map(armLine),
       others.length ? el("details", { open: others.some(checked) }, el("summary", {}, "More arms"), others.map(armLine)) : null),

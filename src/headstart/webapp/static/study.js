@@ -71,7 +71,7 @@ export async function showStudy(id) {
     }
     render();
   }, (error) => {
-    if (error && !study) page().replaceChildren(el("h1", {}, "This did not work"), errorBox(error), el("p", {}, el("a", { href: "/" }, "All studies")));
+    if (error && !study) page().replaceChildren(el("h1", {}, "Something went wrong"), errorBox(error), el("p", {}, el("a", { href: "/" }, "All studies")));
     else trouble.replaceChildren(...(error ? [errorBox(error)] : []));
   }, () => (busy(study) ? 1000 : 4000));
   addEventListener("hashchange", () => { if (study) { render(); page().focus({ preventScroll: true }); scrollTo(0, 0); } });

@@ -19,7 +19,7 @@ export function tryPanel({ path, refresh }) {
     texts = found.inputs.map((name) => el("textarea", { id: `input-${name}`, rows: name === "question" ? 2 : 4, maxLength: 20000, onkeydown: keys }));
     boxes.replaceChildren(...texts.map((box, place) => el("div", { className: "field" },
       el("label", { htmlFor: box.id }, INPUTS[found.inputs[place]] ?? found.inputs[place]), box)));
-    if (found.labels.length) boxes.append(el("p", { className: "note" }, `It knows ${found.labels.length} labels: ${found.labels.slice(0, 12).join(", ")}${found.labels.length > 12 ? ", …" : ""}`));
+    if (found.labels.length) boxes.append(el("p", { className: "note" }, `Labels (${found.labels.length}): ${found.labels.slice(0, 12).join(", ")}${found.labels.length > 12 ? ", …" : ""}`));
     texts[0].focus({ preventScroll: true });
   }
 
@@ -44,7 +44,7 @@ export function tryPanel({ path, refresh }) {
   get(`${path}/classifier`).then(arrange).catch((error) => element.replaceChildren(errorBox(error)));
   return { element, update: (study) => {
     if (about.textContent === "") about.replaceChildren(...study.recommendation.map((line) => el("p", { className: "expected" }, line)),
-      el("p", { className: "note" }, "This is what the study recommends; its classifier predicts here."));
+      el("p", { className: "note" }, "Predictions on this page come from this classifier."));
     files.update(study);
   } };
 }
@@ -87,7 +87,7 @@ function explanation(found) {
   const strongest = (sign) => moved.filter((piece) => Math.sign(piece.effect) === sign && Math.abs(piece.share) >= 0.15).slice(0, 6).map((piece) => piece.text);
   const side = (name, words) => words.length ? el("p", { className: "note" }, `${name}: ${words.join(", ")}.`) : null;
   return el("div", { className: "explanation" },
-    el("h3", {}, "The words that mattered"),
+    el("h3", {}, "The most important words"),
     el("p", { className: "marked" }, pieces.map((piece) => {
       if (piece.share === undefined || Math.abs(piece.share) < 0.15) return piece.text;
       const kind = piece.share > 0 ? "for" : "against";

@@ -3,15 +3,15 @@ import { send, watch } from "./api.js";
 import { announce, bar, count, duration, el, errorBox, plural, roughly, sentence, trusted } from "./dom.js";
 
 const LEADS = {
-  stopped: "Stopped. What is finished is saved.", failed: "It ended with an error.",
-  stopping: "Stopping: what is finished is saved …",
+  stopped: "Stopped. Finished trainings are saved.", failed: "It ended with an error.",
+  stopping: "Stopping: finished trainings are saved …",
 };
 
 export function watchPanel({ path, go, refresh }) {
   const element = el("section", { className: "panel" });
   const status = el("div"), actions = el("p", { className: "actions" }), error = el("div");
   const figures = el("div");
-  element.append(el("h2", {}, "How it goes"), status, actions, error, figures);
+  element.append(el("h2", {}, "Progress"), status, actions, error, figures);
   let watching = null, state = null, live = null, came = 0, clock = null;
 
   async function act(verb) {
