@@ -19,11 +19,11 @@ from headstart.study.plan import (
 from headstart.study.study import plan_study
 from tests.study.small_study import small_config
 
-SPEED = {"row_seconds": {"": 3e-3}, "step_seconds": 0.1, "row_bytes": 120, "corpus_bytes": 10**6}
+SPEED = {"row_seconds": {"": 3e-3}, "token_seconds": 1e-4, "row_bytes": 120, "corpus_bytes": 10**6}
 PLAN = Plan(
     seeds=[0, 1, 2, 3],
     budgets=[100, 400],
-    pretrain_steps=500,
+    pretrain_tokens=500_000,
     jobs=2,
     threads=1,
     pretrain_threads=2,
@@ -43,9 +43,9 @@ def test_choices_seeds_pretraining_and_budgets_give_way_in_this_order():
     assert (first.tries, first.seeds, first.budgets) == (1, PLAN.seeds, PLAN.budgets)
     assert len(first.cuts) == 1
     assert 2 <= len(second.seeds) < 4
-    assert second.pretrain_steps == PLAN.pretrain_steps
+    assert second.pretrain_tokens == PLAN.pretrain_tokens
     assert (last.seeds, last.budgets) == ([0, 1], [100])
-    assert PLAN.pretrain_steps / 4 <= last.pretrain_steps
+    assert PLAN.pretrain_tokens / 4 <= last.pretrain_tokens
     assert last.seconds <= 72
     assert "no trainings with 400 labels" in last.cuts
 

@@ -19,12 +19,12 @@ if "inspect" in sys.argv or "--dry-run" in sys.argv:
     found = {"found": sys.argv[1:], "warnings": ["one note"], "parts": [], "overlaps": [],
              "unit": "words", "seconds": 60,
              "arms": ["scratch"], "seeds": [0], "folds": 1, "budgets": [20], "trainings": 2,
-             "pretrain_steps": 0, "jobs": 1, "cuts": []}
+             "pretrain_tokens": 0, "jobs": 1, "cuts": []}
     print(json.dumps(found))
     sys.exit()
 folder = pathlib.Path([a for a in sys.argv if a.startswith("--out=")][0][6:])
 folder.mkdir(exist_ok=True)
-plan = {"event": "plan", "trainings": 2, "seconds": 60, "pretrain_steps": 0, "budgets": [20],
+plan = {"event": "plan", "trainings": 2, "seconds": 60, "pretrain_tokens": 0, "budgets": [20],
         "seeds": [0], "arms": ["scratch"], "objectives": [], "metric": "accuracy"}
 def write(event):
     with (folder / "progress.jsonl").open("a") as file:

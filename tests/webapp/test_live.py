@@ -9,7 +9,7 @@ from headstart.webapp.live import live_document
 
 ARMS = ["scratch", "pretrained"]
 PLAN = {
-    "event": "plan", "trainings": 4, "seconds": 100.0, "pretrain_steps": 10,
+    "event": "plan", "trainings": 4, "seconds": 100.0, "pretrain_tokens": 10,
     "budgets": [20], "seeds": [0, 1], "arms": ARMS, "objectives": ["causal"], "metric": "accuracy",
 }  # fmt: skip
 

@@ -12,7 +12,7 @@ from headstart.arms import arm_label
 from headstart.cli import console
 from headstart.cli.options import Debug, DryRun, Json, from_config, option, with_task
 from headstart.cli.training import TrainDisplay
-from headstart.config import PretrainConfig, StudyConfig, pin_base
+from headstart.config import StudyConfig, pin_base
 from headstart.evaluation import metric_name
 from headstart.study.progress import StudyCallback
 
@@ -228,10 +228,10 @@ def plan_lines(study: Any) -> list[str]:
         f"{', '.join(f'{n:,}' for n in plan.budgets)} labels = {len(study.trainings)} trainings, "
         f"{plan.jobs} at the same time; about {console.duration(plan.seconds)}",
     ]
-    if plan.pretrain_steps:
+    if plan.pretrain_tokens:
         corpus = ", ".join(config.corpus) or "the training texts (no --corpus)"
         bases = len(plan.text_places(config))
-        tokens = f"{plan.pretrain_steps * PretrainConfig.batch_tokens:,} tokens" + (
+        tokens = f"{plan.pretrain_tokens:,} tokens" + (
             f" for each of {bases} bases" if bases > 1 else ""
         )
         lines.append(f"  pretraining on {corpus}: {', '.join(config.objectives)}, {tokens}")

@@ -1,4 +1,4 @@
-"""The plan of a study: which jobs, how many steps, how long, and what was reduced to fit.
+"""The plan of a study: which jobs, how many tokens, how long, and what was reduced to fit.
 
 Made once, before anything is trained, and saved in `plan.json`, so that a study that is started
 again does the same. The first estimate of the time comes from a few timed steps of the networks
@@ -41,7 +41,7 @@ BYTES_PER_TOKEN = 4.0  # about
 UNKNOWN_BYTES = round(TOKENS * BYTES_PER_TOKEN / 2)  # of a corpus whose files do not tell
 MOST_JOBS = 4  # at the same time on this machine, where no number is given
 CLUSTER_JOBS = 16  # the same on a cluster
-PRETRAINING_SHARES = (1.0, 0.8, 0.6, 0.4, 0.25)  # of the planned steps: less is another question
+PRETRAINING_SHARES = (1.0, 0.8, 0.6, 0.4, 0.25)  # of the planned tokens: fewer is another question
 LEAST_SEEDS = 2  # one seed gives no variance
 TIMED_ROWS = 2_000
 TRAINING_SECONDS = 0.2  # of each training, however few its rows are
@@ -91,7 +91,7 @@ class Plan:
 
     seeds: list[int]
     budgets: list[int]
-    pretrain_steps: int  # of each objective; 0 where nothing is pretrained
+    pretrain_tokens: int  # of each objective; 0 where nothing is pretrained
     jobs: int  # that run at the same time
     threads: int  # of each job
     pretrain_threads: int  # of pretraining, which runs alone
@@ -202,17 +202,17 @@ def make_plan(config: StudyConfig, data: StudyData) -> Plan:
     jobs, threads = parallel_jobs(config), choose_threads(config.threads)
     is_local = config.executor == "local"
     corpus_bytes = 0 if data.corpus is None else data.corpus.size or UNKNOWN_BYTES
-    steps = 0
+    tokens = 0
     if config.needs_base and not config.base:
         passes = round(MOST_PASSES * corpus_bytes / BYTES_PER_TOKEN)
-        steps = max(1, (config.tokens or min(TOKENS, passes)) // PretrainConfig.batch_tokens)
+        tokens = config.tokens or max(1, min(TOKENS, passes))
     precision = config.precision or "fp32"
     if not config.precision and is_local and config.has_networks:
         precision = choose_precision(torch.device("cpu"))["precision"]
     plan = Plan(
         seeds=list(range(config.seeds)),
         budgets=data.budgets,
-        pretrain_steps=steps,
+        pretrain_tokens=tokens,
         jobs=jobs,
         # The bits of a training depend on its threads.
         threads=max(1, threads // jobs) if is_local else config.cores or 1,
@@ -224,12 +224,12 @@ def make_plan(config: StudyConfig, data: StudyData) -> Plan:
     )
     texts = data.task.texts(data.splits.train)
     networks = {arm.name if arm.is_foreign else "" for arm in config.arm_table if arm.is_network}
-    objectives = config.objectives if steps else []
+    objectives = config.objectives if tokens else []
     estimate = partial(
         study_seconds,
         config,
         row_seconds={name: time_row(config, data, plan, name) for name in networks},
-        step_seconds=sum(time_step(config, data, plan, name) for name in objectives),
+        token_seconds=sum(time_token(config, data, plan, name) for name in objectives),
         row_bytes=sum(len(text.encode()) for text in texts) / len(data.splits.train),
         corpus_bytes=corpus_bytes,
     )
@@ -270,12 +270,12 @@ def time_row(config: StudyConfig, data: StudyData, plan: Plan, name: str) -> flo
     return float(finetune(timed, None, splits=rows, dry_run=True).plan["seconds"]) / count
 
 
-def time_step(config: StudyConfig, data: StudyData, plan: Plan, objective: str) -> float:
+def time_token(config: StudyConfig, data: StudyData, plan: Plan, objective: str) -> float:
     """Time steps of a pretraining; the tokenized corpus stays in the cache for the study."""
     timed = pretrain_config(config, plan, objective).replace(embedding_init="random")
     with TemporaryDirectory() as place:
         found = pretrain(timed, Path(place) / "timed", corpus=data.corpus, dry_run=True).plan
-    return float(found["seconds"]) / int(found["steps"])
+    return float(found["seconds"]) / int(found["tokens"])
 
 
 def pretrain_config(config: StudyConfig, plan: Plan, objective: str) -> PretrainConfig:
@@ -288,7 +288,7 @@ def pretrain_config(config: StudyConfig, plan: Plan, objective: str) -> Pretrain
         tokenizer=config.tokenizer,
         encoding=config.encoding,
         documents=config.documents,
-        steps=plan.pretrain_steps or None,
+        tokens=plan.pretrain_tokens or None,
         threads=plan.pretrain_threads,
         precision=plan.precision,
         device="cpu",
@@ -330,7 +330,7 @@ def _smaller_plans(config: StudyConfig, plan: Plan) -> Iterator[Plan]:
         yield plan
     while plan.budgets:
         for share in PRETRAINING_SHARES:
-            yield replace(plan, pretrain_steps=math.ceil(share * plan.pretrain_steps))
+            yield replace(plan, pretrain_tokens=math.ceil(share * plan.pretrain_tokens))
         # A curve needs its ends; the last one to stay is the cheapest.
         dropped = plan.budgets[1] if len(plan.budgets) > 2 else plan.budgets[-1]
         plan = replace(plan, budgets=[labels for labels in plan.budgets if labels != dropped])
@@ -341,14 +341,14 @@ def study_seconds(
     plan: Plan,
     *,
     row_seconds: Mapping[str, float],
-    step_seconds: float,
+    token_seconds: float,
     row_bytes: float,
     corpus_bytes: int,
 ) -> float:
     """Estimate the seconds of the whole study.
 
     `row_seconds` are those of one row in one epoch by arm, where "" is the study's own network;
-    `step_seconds` those of one step of pretraining of every objective.
+    `token_seconds` those of one token of pretraining of every objective.
     """
     seconds = []
     for job in plan.all_jobs(config):
@@ -367,7 +367,7 @@ def study_seconds(
                 trainings += (plan.tries + others) * share
         seconds.append(trainings * (job.labels * row + TRAINING_SECONDS))
     corpora = len(plan.text_places(config))
-    preparing = PREPARING_SECONDS * corpus_bytes / 1e6 + plan.pretrain_steps * step_seconds
+    preparing = PREPARING_SECONDS * corpus_bytes / 1e6 + plan.pretrain_tokens * token_seconds
     jobs = max(sum(seconds) / plan.jobs, *seconds, 0.0)
     return corpora * preparing + jobs + REPORT_SECONDS
 
@@ -375,12 +375,12 @@ def study_seconds(
 def _cuts(wanted: Plan, plan: Plan) -> list[str]:
     """Say what was reduced."""
     dropped = [f"{labels:,}" for labels in wanted.budgets if labels not in plan.budgets]
-    steps, all_steps = plan.pretrain_steps, wanted.pretrain_steps
+    tokens, all_tokens = plan.pretrain_tokens, wanted.pretrain_tokens
     cuts = {
         "every network uses the default learning rate and epochs": plan.tries != wanted.tries,
         f"{len(plan.seeds)} seeds instead of {len(wanted.seeds)}": plan.seeds != wanted.seeds,
         f"no trainings with {' and '.join(dropped)} labels": bool(dropped),
-        f"{steps:,} steps of pretraining instead of {all_steps:,}": steps != all_steps,
+        f"{tokens:,} tokens of pretraining instead of {all_tokens:,}": tokens != all_tokens,
     }
     return [words for words, is_reduced in cuts.items() if is_reduced]
 

@@ -68,7 +68,7 @@ function planParts(plan, fixed, start, go) {
   const formula = `${plural(plan.arms.length, "arm")} × ${plural(plan.seeds.length, "seed")}${folds} × ` +
     `${plan.budgets.map(count).join(", ")} labels`;
   const facts = [`${plural(plan.trainings, "training")}: ${formula}.`];
-  if (plan.pretrain_steps) facts.push(`One pretraining of ${count(plan.pretrain_steps)} steps comes first.`);
+  if (plan.pretrain_tokens) facts.push(`One pretraining of ${count(plan.pretrain_tokens)} tokens comes first.`);
   facts.push(plan.jobs > 1 ? `${plan.jobs} trainings run at the same time.` : "One training runs at a time.");
   return [
     el("p", { className: "more" }, el("strong", {}, `About ${roughly(plan.seconds)}`), " on this machine."),
