@@ -481,7 +481,8 @@ class PretrainConfig(NetworkSettings, MachineSettings):
         "0.1 of a small corpus.", panel="Data", advanced=True, above=0, maximum=0.5,
     )  # fmt: skip
     objective: str = setting(
-        "causal", "What is predicted: the next token, or hidden tokens.", panel="Model",
+        "causal", "What is learned: to predict the next token (causal) or hidden tokens (masked), "
+        "to recognise spans of the same document (contrastive), or both.", panel="Model",
         choices=OBJECTIVES,
     )  # fmt: skip
     embedding_init: Literal["cooccurrence", "random"] = setting(
@@ -658,8 +659,8 @@ class StudyConfig(DatasetSettings, NetworkSettings):
         True, "Add the training texts, without their labels, to the corpus.", panel="Data"
     )
     objectives: list[str] = setting(
-        [], "Pretraining objectives, separated by commas: causal (default), masked, "
-        "masked+next-sentence.", panel="Model", choices=OBJECTIVES,
+        [], "Pretraining objectives, separated by commas; by default causal.", panel="Model",
+        choices=OBJECTIVES,
     )  # fmt: skip
     arms: list[str] = setting(
         [], "What is compared, separated by commas: scratch, cooc-init, pretrained, frozen, "
