@@ -248,6 +248,6 @@ def test_the_interval_of_the_savings_covers_the_truth():
 
     covered = 0
     for _ in range(60):
-        found = label_savings([100, 400], noisy([0.6, 0.8]), noisy([0.5, 0.7]), draws=200)
+        found = label_savings([100, 400], noisy([0.6, 0.8]), noisy([0.5, 0.7]))
         covered += found.low <= 200 <= found.high
     assert covered >= 54
