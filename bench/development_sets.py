@@ -172,8 +172,9 @@ def split(texts: Iterable[Text]) -> tuple[dict[str, list[Text]], list[str]]:
     labels: dict[str, set[str]] = {}
     for text, label, group in texts:
         text = " ".join(text.split())
-        unique.setdefault(text.lower(), Text(text, None, group))
-        labels.setdefault(text.lower(), set()).update([label] if label else [])
+        key = " ".join(re.findall(r"\w+", text.lower()))  # copies may differ in punctuation
+        unique.setdefault(key, Text(text, None, group))
+        labels.setdefault(key, set()).update([label] if label else [])
     whole = [
         one._replace(label=labels[key].pop() if len(labels[key]) == 1 else None)
         for key, one in unique.items()
