@@ -209,6 +209,15 @@ def measure_export(run: NetworkRun, exported: Run) -> dict[str, Any]:
     measured_on = f"{len(rows):,} rows of the test part of {names}"
     ours, theirs = (task.row_scores(one.scores(rows), rows)[task.metric] for one in (run, exported))
     difference = paired_difference(ours.per_row(), theirs.per_row())
+    note = (
+        f"{task.metric} on {measured_on}: {theirs.value:.2%}, the run's {ours.value:.2%}; "
+        f"difference {100 * difference.value:+.2f} points (95 % CI "
+        f"{100 * difference.low:+.2f} to {100 * difference.high:+.2f})"
+    )
+    if difference.high < 0:
+        note += (
+            ". The export is worse than the run: fine-tune with --head stock to export it exactly"
+        )
     return {
         "metric": task.metric,
         "measured_on": measured_on,
@@ -216,9 +225,7 @@ def measure_export(run: NetworkRun, exported: Run) -> dict[str, Any]:
         "run": asdict(ours.interval()),
         "export": asdict(theirs.interval()),
         "difference": asdict(difference),
-        "note": f"{task.metric} on {measured_on}: {theirs.value:.2%}, the run's {ours.value:.2%}; "
-        f"difference {100 * difference.value:+.2f} points (95 % CI "
-        f"{100 * difference.low:+.2f} to {100 * difference.high:+.2f})",
+        "note": note,
     }
 
 
