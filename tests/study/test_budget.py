@@ -65,6 +65,13 @@ def test_all_arms_use_the_same_folds(tmp_path, monkeypatch):
     assert len({tuple(results_of(study, arm, labels=60)[0].oof_rows) for arm in arms}) == 1
 
 
+def test_few_labels_may_train_only_the_head_of_a_network_that_has_learned_something(tmp_path):
+    arms = ["scratch", "cooc-init", "pretrained"]
+    study = small_study(tmp_path, arms=arms, labels=["20"], seeds=1, tokens=4096)
+    tries = {arm: results_of(study, arm)[0].facts["tries"] for arm in arms}
+    assert tries == {"scratch": 2, "cooc-init": 3, "pretrained": 3}
+
+
 def test_with_all_labels_one_selection_serves_every_seed(tmp_path):
     study = small_study(tmp_path, arms=["scratch"], labels=["all"], seeds=3, corpus=None)
     found = results_of(study, "scratch")

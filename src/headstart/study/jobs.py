@@ -3,12 +3,12 @@
 A job is a pure function of its rows and of files: `run_job` reads no study folder and writes none,
 so that it runs in any process on any machine. What it returns is what the driver writes.
 
-Settings are selected with the rows of the label budget. A network tries two, the same two for every
-arm: the usual one, and one that learns longer and faster, which is what a network without
-pretraining needs. Each is trained without the rows of the first fold, and the lower loss on those
-rows selects. Then the network is trained on all rows of the budget. Every training ends its
-schedule: one that is stopped half-way, at a high rate, is worse than a shorter one
-(research/recipes.md).
+Settings are selected with the rows of the label budget, among the same ones for every network: the
+usual one; one that learns longer and faster, which is what a network without pretraining needs;
+and, with fewer than 2,000 labels, training only the head of a network that has learned something
+before. Each is trained without the rows of the first fold, and the lowest loss on those rows
+selects. Then the network is trained on all rows of the budget. Every training ends its schedule:
+one that is stopped half-way, at a high rate, is worse than a shorter one (research/recipes.md).
 
 The folds are the same for every arm: three of fewer than 2,000 rows, one held-out tenth of more.
 The out-of-fold predictions of the selection trainings are what temperature, stack and `best/` rest
@@ -305,6 +305,9 @@ def select_setting(context: JobContext, config: FinetuneConfig) -> Selection:
         {"learning_rate": config.learning_rate, "epochs": config.epochs},
         {"learning_rate": FASTER * config.learning_rate, "epochs": longer},
     ][: plan.tries]
+    learned = config.base is not None and not (config.fresh or config.freeze)
+    if plan.tries > 1 and learned and task.whole_texts and len(train) < folds.MANY:
+        settings.append({"learning_rate": config.learning_rate, "epochs": 1, "freeze": True})
     parts = budget_folds(task, train)
     if not parts:
         return Selection(settings[0])
