@@ -8,6 +8,9 @@ without a step, TF-IDF and the regression on counted vectors. Validation accurac
 The test part is not touched.
 
     python bench/transfer.py --minutes 4 --try vocab_size=8192 --try vocab_size=32768
+    python bench/transfer.py --minutes 1 --labels 100 400 --seeds 5 --layers 2 --no-controls \\
+        --try objective=causal --try objective=contrastive --try objective=causal+contrastive \\
+        --finetune "" --finetune freeze=true,epochs=1
 
 Each `--finetune name=value,…` fine-tunes the bases once more, with these settings. `--keep FOLDER`
 keeps the bases there, and uses those that are there already.
@@ -66,6 +69,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--width", type=int, default=128)
+    parser.add_argument("--layers", type=int, help="by default the preset's")
     parser.add_argument("--preset", default="small")
     parser.add_argument("--try", dest="tries", action="append", default=[])
     parser.add_argument("--finetune", action="append", help="settings of fine-tuning")
@@ -90,6 +94,7 @@ def main() -> None:
 def pretrain_recipe(given: Any, corpus: list[str], settings: dict[str, Any]) -> PretrainConfig:
     amount = {"tokens": given.tokens} if given.tokens else {"minutes": given.minutes}
     width = {"width": given.width} if given.preset == "small" else {}
+    width |= {"layers": given.layers} if given.layers else {}
     chosen = {name: value for name, value in settings.items() if name != "task_text"}
     return PretrainConfig.create(
         **{
@@ -120,10 +125,9 @@ def bench_base(
     if not (run / "summary.json").is_file():
         pretrain(recipe, run, corpus=corpus, save_initial=run / "start")
     summary = read_summary(run)
-    found = {"bits_per_byte": float("nan"), **summary["held_out"]}  # masked bases have none
+    measured = ", ".join(f"{name} {value:.3f}" for name, value in summary["held_out"].items())
     print(
-        f"\n{name}: {summary['tokens']:,} tokens in {summary['seconds']:.0f} s; held-out "
-        f"perplexity {found['perplexity']:.1f}, bits per byte {found['bits_per_byte']:.3f}",
+        f"\n{name}: {summary['tokens']:,} tokens in {summary['seconds']:.0f} s; {measured}",
         flush=True,
     )
     sources = {"pretrained": (run, False)}
