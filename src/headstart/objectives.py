@@ -321,8 +321,7 @@ def contrastive_loss(vectors: Tensor, documents: Tensor) -> Loss:
     target = torch.arange(len(scores), device=scores.device)
     same = documents.unsqueeze(0) == documents.unsqueeze(1)
     scores = scores.masked_fill(same.fill_diagonal_(False), float("-inf"))
-    both = (scores, scores.T)
-    total = sum(F.cross_entropy(one, target, reduction="sum") for one in both) / 2
+    total = F.cross_entropy(torch.cat((scores, scores.T)), target.repeat(2), reduction="sum") / 2
     correct = float((scores.argmax(1) == target).sum())
     parts = {
         "contrastive": (float(total.detach()), len(scores)),

@@ -115,7 +115,7 @@ def pretrain(
             # What is read last moves the base towards its task: with task text, the last weights
             # are saved, whatever the held-out loss says.
             selection=lambda metrics, last: -1.0 if last and data.task_text else metrics["loss"],
-            save_best=lambda: save_model(without_projection(model), folder),
+            save_best=lambda: save_model(Model(model.base, model.head), folder),  # no projection
             processes=processes,
         )
         plan = processes.agree(
@@ -155,11 +155,6 @@ def pretrain(
         write_summary(summary, folder)  # with it, the run is finished
         shutil.rmtree(folder / "checkpoints", ignore_errors=True)
         return replace(NetworkRun.open(folder), plan=plan)
-
-
-def without_projection(model: Model) -> Model:
-    """Return the model that is saved: contrastive learning's projection is of no further use."""
-    return Model(model.base, model.head)
 
 
 class CorpusBatches:
@@ -291,13 +286,14 @@ def make_plan(
         evaluations = min(evaluations, int(EVALUATION_SHARE * budget / evaluation_seconds))
         steps = int((budget - max(1, evaluations) * evaluation_seconds) / step_seconds)
     steps, evaluations = max(1, steps), max(1, evaluations)
+    saved = trainer.model.named_parameters()
     return {
         "steps": steps,
         "evaluate_every": -(-steps // evaluations),
         "tokens": steps * step_tokens,
         "epochs": steps * step_tokens / corpus_tokens,
         "corpus_tokens": corpus_tokens,
-        "parameters": sum(one.numel() for one in without_projection(trainer.model).parameters()),
+        "parameters": sum(one.numel() for name, one in saved if not name.startswith("projection.")),
         "seconds": steps * step_seconds + evaluations * evaluation_seconds,
         "threads": config.threads,
         "precision": config.precision,
