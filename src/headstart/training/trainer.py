@@ -7,6 +7,7 @@ continue with the same bits.
 
 import math
 import signal
+import statistics
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -35,7 +36,7 @@ from headstart.training.processes import Processes
 from headstart.training.run_files import Checkpoints
 
 CLIP = 1.0  # the largest norm of a step's gradients
-TIMED_SECONDS = 0.1  # of steps that are timed, at least
+TIMED_PASSES, TIMED_SECONDS = 9, 4.0  # of steps that are timed, at most
 
 
 @dataclass(frozen=True)
@@ -184,22 +185,23 @@ class Trainer:
     def time_steps(self, steps: Sequence[int]) -> float:
         """Return the seconds of complete steps: forward, backward, clipping and update.
 
-        One more step is taken first, to warm up, and short steps are repeated. Weights and
-        optimizer are as before afterwards, so this is for a training that has not begun.
+        One more step is taken first, to warm up. The steps are repeated and the median counts, so
+        that a short pause of the machine does not shorten a training. Weights and optimizer are as
+        before afterwards, so this is for a training that has not begun.
         """
         weights = deepcopy(self.model.state_dict())
         with torch.random.fork_rng(range(torch.cuda.device_count())):
             self._step(steps[0])
-            passes, started = 0, time.monotonic()
-            while self.processes.agree(not passes or time.monotonic() - started < TIMED_SECONDS):
+            passes: list[float] = []
+            while self.processes.agree(len(passes) < TIMED_PASSES and sum(passes) < TIMED_SECONDS):
+                started = time.monotonic()
                 for step in steps:
                     self._step(step)
-                passes += 1
-            seconds = (time.monotonic() - started) / passes
+                passes.append(time.monotonic() - started)
         self.model.load_state_dict(weights)
         self.optimizer.state.clear()
         self.state = TrainState()
-        return seconds
+        return statistics.median(passes)
 
     def time_evaluation(self) -> float:
         """Return the seconds of an evaluation."""
