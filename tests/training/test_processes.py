@@ -108,7 +108,7 @@ def test_a_stop_saves_and_every_process_ends(tmp_path, corpus, target):
     stopped = processes.get(target, process)
     stopped.send_signal(signal.SIGINT if target == "launcher" else signal.SIGTERM)
     output, _ = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == 130, output
     assert "stopped and saved at step" in output
     assert output.count("resume with") == 1
     assert not any(child.is_running() for child in processes.values())
