@@ -340,7 +340,7 @@ def generate(
     """
     from headstart import language_model
 
-    opened = language_model.open_language_model(run, causal=True, to="write")
+    opened = language_model.open_language_model(run, causal=True, to="generate text")
     ids = list(
         language_model.generate(
             opened, prompt, tokens=tokens, temperature=temperature, top_p=top_p, seed=seed
