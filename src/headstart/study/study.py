@@ -610,7 +610,7 @@ def _run_of(job: Job, study: Study) -> Path:
 
 
 def _expected(new: Path, job: Job, study: Study) -> dict[str, Any]:
-    """Add to the card what the folds measured: all rows trained the run, and none can judge it."""
+    """Add the result of the folds to the card, because the run was trained on all rows."""
     data, results = study.data, study.results
     found = [one for one in results if one.run == {**job.run, "seed": one.seed} and one.fold]
     metric, folds = data.task.metric, data.fold_count
@@ -623,7 +623,7 @@ def _expected(new: Path, job: Job, study: Study) -> dict[str, Any]:
         card,
         card.read_text(encoding="utf-8")
         + f"\n## Expected {metric}\n\n{value:.1%} on new texts, measured in {folds} folds of the "
-        f"{len(data.splits.train):,} labelled rows. Then all of them trained this model: the "
-        "evaluation above is of rows that it was trained on.\n",
+        f"{len(data.splits.train):,} labelled rows. This model was then trained on all of them, "
+        "so the evaluation above is on its training rows.\n",
     )
     return {"expected": {metric: float(value), "folds": folds}}
