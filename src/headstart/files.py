@@ -67,7 +67,7 @@ def escape_formula(cell: str) -> str:
 
 
 def check_file(path: Path) -> None:
-    """Refuse, before any work, a file that could not be written."""
+    """Reject a file that cannot be written, before any work is done."""
     check_folder(path.parent, path)
     if path.is_dir():
         raise HeadstartError(
@@ -79,7 +79,7 @@ def check_file(path: Path) -> None:
 
 
 def check_folder(folder: Path, file: Path | None = None) -> None:
-    """Refuse, before any work, a folder that could not be made or written to, for a file in it."""
+    """Reject a folder for files that cannot be made or written to, before any work is done."""
     wanted = file or folder
     try:
         existing = next(one for one in (folder, *folder.absolute().parents) if one.exists())

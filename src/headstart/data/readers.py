@@ -209,7 +209,7 @@ class CsvReader:
 
     A quoted cell with line breaks is a problem when text follows its closing quote, or when a line
     inside of it looks like a row: where a row has its label, it has a label of this file.
-    Then the row costs its first line, and the other lines are read again. Labels that appear only
+    Then only its first line is lost, and the other lines are read again. Labels that appear only
     later in the file are compared at its end; such rows come last, with their problem.
     """
 

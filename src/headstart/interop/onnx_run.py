@@ -1,6 +1,6 @@
-"""An exported ONNX folder, opened: it predicts and is evaluated as the run that it came from.
+"""Open an ONNX export, which predicts and is evaluated like the run that it came from.
 
-`model.onnx`, the tokenizer, and a `config.json` that says the rest (docs/export.md).
+The folder has `model.onnx`, the tokenizer and a `config.json` (see docs/export.md).
 """
 
 import json
