@@ -1,4 +1,4 @@
-"""What a base can do by itself: write, fill, and measure a text."""
+"""A base without a task generates text, fills gaps and measures perplexity."""
 
 import math
 
