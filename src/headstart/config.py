@@ -64,7 +64,7 @@ HUGGINGFACE_SETTINGS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting, as everything that is generated from it sees it."""
+    """One setting, from which its option, help and checks are generated."""
 
     name: str
     kind: type  # of a value, or of an item of a list: `bool`, `int`, `float` or `str`
@@ -367,7 +367,7 @@ SIZES = ("vocab_size", "width", "layers", "heads", "feed_forward_width")
 
 @dataclass(kw_only=True)
 class NetworkSettings(Config):
-    """The base, or the network where no base decides about it."""
+    """The base, or the sizes of a network without a base."""
 
     base: str | None = setting(
         None, "Start from this pretrained run or from hf:NAME; by default from a new network.",
@@ -407,7 +407,7 @@ class NetworkSettings(Config):
     def base_problems(
         self, need_base: tuple[str, ...] = (), decided: tuple[str, ...] = ()
     ) -> list[str]:
-        """Name the given settings that need a base, or that a base decides about like the sizes."""
+        """List problems of settings that need a base, or that a base determines, like the sizes."""
         if self.base is None:
             return [f"{name} needs a base" for name in need_base if getattr(self, name)]
         names = (*SIZES, "tokenizer", *decided)
@@ -806,7 +806,7 @@ class StudyConfig(DatasetSettings, NetworkSettings):
 
     @property
     def uses_own_texts(self) -> bool:
-        """Whether the training texts are the corpus: none was given, and an arm needs one.
+        """Whether the training texts are the corpus, because none was given and an arm needs one.
 
         With a base, only arms that need co-occurrence vectors need a corpus.
         """

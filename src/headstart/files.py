@@ -1,4 +1,4 @@
-"""Files and folders that Headstart writes: whole or absent, by one process, in known places."""
+"""Write files atomically, lock folders, and find the cache."""
 
 import errno
 import json
@@ -16,11 +16,11 @@ from headstart.errors import HeadstartError, explain
 
 CONFIG_FILE = "config.toml"  # of a run or study
 LOCK = ".lock"
-HOLDER = ".lock.json"  # next to it, because whoever tries to lock empties the lock's own file
+HOLDER = ".lock.json"  # a separate file, because each attempt to lock empties the lock file
 # The folders inside a run or study in which it writes files.
 INNER = ("tokenizer", "tables", "figures", "checkpoints", "jobs", "runs")
-PART = ".headstart.part"  # how the name of a file ends that is not whole yet
-_FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.]+(e[+-]?\d+)?$)")  # a number is none
+PART = ".headstart.part"  # the suffix of a file that is not complete yet
+_FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.]+(e[+-]?\d+)?$)")  # numbers are not formulas
 
 
 @contextmanager
@@ -36,7 +36,7 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.touch()
         mode = temporary.stat().st_mode
         yield temporary
-        temporary.chmod(mode)  # safetensors' 0600 would lock out the user's group
+        temporary.chmod(mode)  # safetensors sets 0600, whatever the user's umask is
         sync(temporary)
         temporary.replace(path)
         sync(path.parent)
@@ -150,7 +150,7 @@ def locked(folder: Path, what: str = "run") -> Iterator[None]:
 def _remove_leftovers(folder: Path) -> None:
     """Remove what a killed process left half-written in a run's or study's own folder.
 
-    Runs inside it are not touched: they have locks of their own, and may be at work.
+    Runs inside it are not changed: they have their own locks, and a process may be writing there.
     """
     for place in (folder, *(folder / name for name in INNER)) if is_run(folder) else ():
         for path in place.glob(f".*{PART}"):

@@ -181,7 +181,7 @@ def plan_study(
 
 
 def _identity(config: StudyConfig, data: StudyData) -> dict[str, str]:
-    """Return what must be the same when a study goes on: data, base and tokenizer."""
+    """Return the fingerprints that must be the same for a resume: data, base and tokenizer."""
     content = [(part.keys, part.targets) for part in data.splits.parts().values()]
     identity = {"dataset": hash_of(json.dumps(content).encode())}
     if data.corpus is not None:
@@ -335,9 +335,9 @@ def prepare_text(study: Study, place: tuple[int, int], callback: StudyCallback) 
 def prepare_bases(study: Study, place: tuple[int, int], callback: StudyCallback) -> dict[str, str]:
     """Pretrain the bases of a place that are not finished; return all of them by name.
 
-    A base is pretrained once, not once per seed: the seeds of a study vary the labelled rows and
-    the head, and its intervals do not include how another pretraining would have gone. In a study
-    in folds whose training texts are the corpus, each fold of each seed has its base.
+    A base is pretrained once, not once per seed: seeds vary the labelled rows and the head, and
+    intervals do not cover the variance between pretrainings. In a study in folds whose training
+    texts are the corpus, each fold of each seed has its own base.
     """
     config, found = study.config, {}
     is_needed = config.needs_base or (config.base and config.has_networks)

@@ -327,7 +327,7 @@ class Task(ABC, Generic[Rows]):
 
     @abstractmethod
     def mean_loss(self, scores: Any, rows: Rows, temperature: float) -> float:
-        """Compute the mean loss at a temperature, over what was read."""
+        """Compute the mean loss at a temperature, without words that were not read."""
 
     @abstractmethod
     def row_scores(self, scores: Any, rows: Rows) -> dict[str, RowScores]:
@@ -340,7 +340,7 @@ class Task(ABC, Generic[Rows]):
 
     @classmethod
     def read(cls, sources: Sequence[str], **how: Any) -> "Splits[Rows]":
-        """Read labelled files; `how` is what `data.splits.read_dataset` takes."""
+        """Read labelled files; `how` are arguments of `data.splits.read_dataset`."""
         return read_dataset(sources, task=cls.name, **how)
 
     @classmethod
