@@ -118,7 +118,7 @@ def labels(
     headstart labels studies/mine --target 0.85
 
     A power law is fitted to the study's label budgets, with an interval over seeds and test rows.
-    Where the curve or the goal allows no estimate, the reason is printed.
+    If the number cannot be estimated, the reason is printed.
     """
     from headstart.study.analysis import Analysis
     from headstart.study.report.build import labels_cell
