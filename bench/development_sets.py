@@ -59,7 +59,7 @@ SECTIONS = {
 class Text(NamedTuple):
     text: str
     label: str | None  # None: for the corpus only
-    group: str  # texts of one group never stand in different parts
+    group: str  # texts of one group are in the same part
 
 
 def run(*command: str, folder: Path) -> None:

@@ -114,8 +114,8 @@ def locked(folder: Path, what: str = "run") -> Iterator[None]:
     """Hold the folder's lock, so that no second process writes into it.
 
     A second process gets a `HeadstartError` with the code "locked". In a run's folder, files that
-    a killed process left half-written are removed. The folder is made where it does not exist, and
-    removed again where nothing was written into it.
+    a killed process left incomplete are removed. The folder is made if it does not exist, and
+    removed again if nothing was written into it.
     """
     from filelock import FileLock, Timeout
 
@@ -141,14 +141,14 @@ def locked(folder: Path, what: str = "run") -> Iterator[None]:
         _remove_leftovers(folder)
         (folder / HOLDER).unlink(missing_ok=True)
         if made and [path.name for path in folder.iterdir()] in ([], [LOCK]):
-            with suppress(OSError):  # another process that waits for the lock has made it anew
+            with suppress(OSError):  # another process that waits for the lock has made it again
                 (folder / LOCK).unlink(missing_ok=True)
                 folder.rmdir()
         lock.release()
 
 
 def _remove_leftovers(folder: Path) -> None:
-    """Remove what a killed process left half-written in a run's or study's own folder.
+    """Remove the incomplete files of a killed process from the folder of a run or study.
 
     Runs inside it are not changed: they have their own locks, and a process may be writing there.
     """

@@ -94,7 +94,7 @@ def choose_precision(device: torch.device) -> dict[str, Any]:
     operands = {"fp32": (left, right), "bf16": (left.bfloat16(), right.bfloat16())}
     seconds: dict[str, list[float]] = {"fp32": [], "bf16": []}
     for _ in range(8):
-        for name, (one, other) in operands.items():  # in turn: a noisy moment hits both
+        for name, (one, other) in operands.items():  # taking turns, so that other load affects both
             start = time.perf_counter()
             (one @ other)[0, 0].item()  # waits for the device
             seconds[name].append(time.perf_counter() - start)

@@ -184,7 +184,7 @@ class Run(ABC):
         task = self.require_task()
         if not isinstance(task, Classification):
             raise HeadstartError(
-                f"this run has no classes of whole texts: its task is {task.name}",
+                f"this run does not predict a class for a whole text: its task is {task.name}",
                 where=self.folder,
                 fix="use predict",
             )

@@ -69,8 +69,9 @@ class LinearTextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore
     ) -> Self:
         """Select C and fit all training rows.
 
-        Texts and labels of `validation` select C in place of folds. In folds, by default those of
-        `make_folds`, features are fitted anew in each. Without any, C is the middle value.
+        C is selected on `validation` (texts and labels) if it is given, otherwise in `folds`, by
+        default those of `make_folds`, with features fitted in each. Without both, C is the middle
+        value.
         """
         outputs = self._targets(labels)
         if len(texts) != len(labels):

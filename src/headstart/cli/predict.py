@@ -87,7 +87,7 @@ def predict(
     if explain and not opened.explains:
         raise HeadstartError(
             "--explain shows which words changed the prediction of a class; the task "
-            f"{task.name} has no classes of whole texts",
+            f"{task.name} does not predict a class for a whole text",
             where=run,
             fix="omit --explain",
         )

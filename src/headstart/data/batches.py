@@ -114,7 +114,7 @@ def store_corpus(
     if not is_complete(place):
         folder.mkdir(parents=True, exist_ok=True)
         with FileLock(place.with_suffix(".lock")):
-            if not is_complete(place):  # else another process has made it meanwhile
+            if not is_complete(place):  # else another process has just made it
                 _make_store(documents, tokenizer, held_out, place)
     return [TokenStore(place, part, tokenizer.dtype) for part in PARTS]
 
@@ -413,9 +413,9 @@ class TokenSource:
     def _draw_text(
         self, random: np.random.Generator, length: int, shortest: int = 2, other_than: int = -1
     ) -> tuple[int, NDArray[np.integer]]:
-        """Draw one of the documents with `shortest` tokens, and at most `length` tokens of it.
+        """Draw a document with at least `shortest` tokens, and at most `length` tokens of it.
 
-        Where fewer than two have so many, it is one of the longest two.
+        If fewer than two documents are that long, one of the two longest is drawn.
         """
         lengths, documents = self._by_length
         first = max(0, min(int(np.searchsorted(lengths, shortest)), len(lengths) - 2))

@@ -1,6 +1,6 @@
 """Models of `transformers` as bases: `hf:PATH` or `hf:owner/name`, whatever their family.
 
-`TransformersBase` runs a model of `transformers` in the place of our `Transformer`, so that every
+`TransformersBase` runs a model of `transformers` in place of our `Transformer`, so that every
 command works with it. Weights are read from safetensors only, and no code of a model is ever run.
 The config is compared with the sizes of the stored tensors before anything is allocated.
 
@@ -101,7 +101,7 @@ NO_MATCH = ("no match", "match")  # of a cross-encoder with a single score
 
 
 class TransformersBase(Transformer):
-    """A model of `transformers` without its head, in the place of our own base.
+    """A model of `transformers` without its head, used in place of our own base.
 
     Without `inner`, one with random weights is made from `config.transformers`.
     """

@@ -125,7 +125,7 @@ def seed_variance(
 
 
 def _pool(parts: Sequence["_Parts"], independent: float, widening: float) -> Prior:
-    """Average the ratios of tables of which so many are independent."""
+    """Average the ratios of tables, of which `independent` are independent."""
     known = [part for part in parts if part.residual > 0]
     if not known:
         return Prior(widening=widening)
@@ -318,7 +318,7 @@ class PowerLaws:
     rising: float  # probability that more labels help at all
 
     def score(self, labels: float) -> Interval:
-        """Predict the score with so many labels."""
+        """Predict the score with this number of labels."""
         return _quantiles(np.clip(1 - self.c - self.a * labels**-self.b, 0, 1))
 
     def labels(self, goal: float) -> Interval:

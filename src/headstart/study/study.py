@@ -201,7 +201,7 @@ def run_study(
     plan: Path | None = None,
     command: str = "",
 ) -> Results:
-    """Run a study, or what is left of it, and write its results; see `plan_study`.
+    """Run or resume a study and write its results; see `plan_study`.
 
     The report shows the `command`.
     """
@@ -236,7 +236,7 @@ def finish_study(study: Study, callback: StudyCallback, *, command: str = "") ->
 
 
 def _run_all(study: Study, executor: executors.Executor, callback: StudyCallback) -> None:
-    """Run all jobs, the quick ones first: something to look at within a minute."""
+    """Run all jobs, the quick ones first, so that the first results appear within a minute."""
     table, every = study.config.arm_table, set(study.config.arms)
     quick = {arm.name for arm in table if not arm.needs and not arm.is_network}
     with_text = {arm.name for arm in table if arm.needs & {"tokenizer", "vectors"}}

@@ -210,8 +210,8 @@ class Examples:
     ) -> "LabelledBatch":
         """Make a batch of these examples, padded to the longest of their rows.
 
-        Of an example with more than `most` windows, so many are taken, evenly spread. `dropout`, as
-        drawn by `random`, is for targets that belong to whole texts. Where a target is one number,
+        Of an example with more than `most` windows, `most` evenly spaced ones are used. `dropout`,
+        drawn by `random`, is for targets that belong to whole texts. If a target is one number,
         rows are padded to a `multiple` (see `padded_length`).
         """
         tokens: list[Ids] = []
