@@ -8,8 +8,8 @@ The script counts claims about the mean over all budgets. A verdict makes a clai
 budget only if it also makes this one (`study/statistics.py`), so budgets add no wrong claims.
 
 The labels must be random. If they depended on words that the corpus lacks, pretraining would cost
-about ten points with networks this small, and a claim would be correct. `simulated_studies.py`
-simulates hundreds of studies without training, also with real differences.
+about ten points with networks this small, and a claim that it does so would be correct.
+`simulated_studies.py` simulates hundreds of studies without training, also with real differences.
 
     python bench/null_study.py [--repetitions 20] [--rows 600]
 """
