@@ -1,8 +1,8 @@
-"""The difference of any two arms of a finished study, by the study's own statistics.
+"""Print the difference in test accuracy between arms of a finished study.
 
     python bench/arm_differences.py studies/demo pretrained,cooc-init cooc-init,scratch
 
-Test accuracy in points, with a 95 % interval over seeds and test rows, for each number of labels.
+Differences are in points, with a 95 % interval over seeds and test rows, for each label budget.
 """
 
 import argparse
@@ -19,16 +19,16 @@ def main() -> None:
     parser.add_argument("study", type=Path)
     parser.add_argument("pairs", nargs="+", help="first,second")
     given = parser.parse_args()
-    right: dict[tuple[str, int], dict[int, np.ndarray]] = {}
+    by_run: dict[tuple[str, int], dict[int, np.ndarray]] = {}
     results = read_results(given.study)
     for arm, objective, labels in results.runs:
         scores = results.scores(arm, objective, labels)
-        right[arm, labels] = dict(zip(results.about["seeds"], scores, strict=True))
+        by_run[arm, labels] = dict(zip(results.about["seeds"], scores, strict=True))
     for pair in given.pairs:
         first, second = pair.split(",")
-        for labels in sorted({labels for arm, labels in right if arm == first}):
+        for labels in sorted({labels for arm, labels in by_run if arm == first}):
             tables = [
-                np.stack([by_seed for _, by_seed in sorted(right[arm, labels].items())])
+                np.stack([by_seed for _, by_seed in sorted(by_run[arm, labels].items())])
                 for arm in (first, second)
             ]
             found = paired_difference(*tables)

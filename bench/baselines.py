@@ -1,9 +1,9 @@
-"""How strong, and how fast, are the arms without a Transformer?
+"""Measure the accuracy and the time of the linear arms.
 
-rotten-tomatoes with IMDb's texts as the corpus: test accuracy, mean over the seeds (which draw
-the labelled rows), C selected on validation. Then IMDb itself (halves: train, and validation
-that is scored too) for the time that long reviews take; then the lab's French reviews, if
-their folder is named.
+The first table has the test accuracy on rotten-tomatoes with IMDb's texts as the corpus: mean and
+deviation over seeds, which sample the labelled rows; C is selected on validation rows. Then TF-IDF
+is timed on longer texts: the lab's French reviews, if `--french` names their folder, and IMDb,
+one half for training and one for validation.
 
     python bench/baselines.py [--seeds 5] [--cache FOLDER] [--french FOLDER]
 """
@@ -17,26 +17,26 @@ from scipy.special import softmax
 from headstart.baselines.linear import CooccurrenceClassifier, TfidfClassifier
 from headstart.baselines.stack import Stack
 from headstart.data.cooccurrence import ppmi_svd, scale_columns
-from reviews import Part, byte_pieces, encode, halves, read_french, read_reviews, seeds_and_cache
+from reviews import Part, byte_level_bpe, encode, halves, read_french, read_reviews, seeds_and_cache
 
 VOCAB_SIZE, WIDTH, BUDGETS = 8_192, 256, (100, 400, 1_600, None)
 
 
 def rotten_tomatoes(seeds: int, cache: Path) -> None:
     imdb, data = read_reviews()
-    tokenizer = byte_pieces(imdb.texts, VOCAB_SIZE, cache)
+    tokenizer = byte_level_bpe(imdb.texts, VOCAB_SIZE, cache)
     started = time.perf_counter()
     documents = encode(tokenizer, imdb.texts)
     found = ppmi_svd(documents, vocab_size=VOCAB_SIZE, width=WIDTH)
     vectors = scale_columns(*found, power=1.0)
     print(f"co-occurrence vectors, tokenizing included: {time.perf_counter() - started:.1f} s")
-    print(f"{'labels':>8}{'tfidf':>16}{'cooccurrence':>16}{'stack of both':>16}   seconds of each")
+    print(f"{'labels':>8}{'tfidf':>16}{'cooc-lr':>16}{'stack of both':>16}   seconds of each")
     checks = [data.validation, data.test]
     for budget in BUDGETS:
         scores, seconds = [], []
         for seed in range(1 if budget is None else seeds):
             train = data.train.budget(budget, seed=seed)
-            answers, took = [], []
+            predictions, took = [], []
             for arm, texts in (
                 (TfidfClassifier(), lambda part: part.texts),
                 (CooccurrenceClassifier(vectors), lambda part: encode(tokenizer, part.texts)),
@@ -44,10 +44,10 @@ def rotten_tomatoes(seeds: int, cache: Path) -> None:
                 started = time.perf_counter()
                 validation = (texts(data.validation), data.validation.labels)
                 arm.fit(texts(train), train.labels, validation=validation)
-                answers.append([softmax(arm.scores(texts(part)), axis=1) for part in checks])
+                predictions.append([softmax(arm.scores(texts(part)), axis=1) for part in checks])
                 took.append(time.perf_counter() - started)
-            stack = Stack.fit([arm[0] for arm in answers], data.validation.labels)
-            finals = [arm[1] for arm in answers]
+            stack = Stack.fit([arm[0] for arm in predictions], data.validation.labels)
+            finals = [arm[1] for arm in predictions]
             finals.append(stack.predict_proba(finals))
             scores.append([(p.argmax(axis=1) == data.test.labels).mean() * 100 for p in finals])
             seconds.append(took)

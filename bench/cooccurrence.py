@@ -1,9 +1,9 @@
-"""How fast are the co-occurrence vectors, and how much memory do they take?
+"""Measure the time and memory of computing PPMI-SVD vectors.
 
-Each size runs in a process of its own, so that its peak memory is its own; tokens are those of the
-IMDb reviews (byte-level BPE), repeated with other ids mixed in where a corpus is larger than that.
-The parts are given in seconds of processor time (nearly all of it is one core's), which others on
-the machine do not change; the sum also by the clock.
+Each case runs in a separate process, so that peak memory is measured separately. The tokens are
+those of the IMDb reviews (byte-level BPE); larger corpora repeat them with random changes. The
+steps are measured in seconds of processor time (nearly all on one core), which other programs on
+the machine hardly change; the total is also measured as elapsed time.
 
     python bench/cooccurrence.py [--cache FOLDER]
 """
@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from headstart.data.cooccurrence import count_pairs, positive_pmi, truncated_svd
-from reviews import byte_pieces, encode, read_reviews
+from reviews import byte_level_bpe, encode, read_reviews
 
 # Vocabulary, tokens in millions, window.
 CASES = [(8_192, 1, 5), (8_192, 8, 5), (8_192, 8, 10), (50_001, 8, 5), (50_001, 64, 5)]
@@ -27,7 +27,7 @@ WIDTH = 256
 
 
 def documents(tokens: np.ndarray, total: int, vocab_size: int) -> Iterator[np.ndarray]:
-    """Documents of 300 tokens; from the second round on, one token in ten is another one."""
+    """Yield documents of 300 tokens; in repetitions, a tenth of the tokens is replaced."""
     draw = np.random.default_rng(0)
     for place in range(0, total, 300):
         begin = place % (len(tokens) - 300)
@@ -39,7 +39,7 @@ def documents(tokens: np.ndarray, total: int, vocab_size: int) -> Iterator[np.nd
 
 
 def peak_memory() -> int:
-    """In bytes, from Linux; what `resource` says would include the parent's peak."""
+    """Return the peak memory in bytes; the value of `resource` would include the parent's peak."""
     status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
     return int(re.findall(r"VmHWM:\s+(\d+) kB", status)[0]) * 1024
 
@@ -68,7 +68,7 @@ def measure(tokens: np.ndarray, vocab_size: int, millions: int, window: int) -> 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cache", type=Path, default=Path("runs/bench-cache"))
-    parser.add_argument("--case", type=int, help="one of the cases, in this process")
+    parser.add_argument("--case", type=int, help="run only this case, in this process")
     options = parser.parse_args()
     if options.case is not None:
         vocab_size, millions, window = CASES[options.case]
@@ -78,7 +78,7 @@ def main() -> None:
     for vocab_size in sorted({case[0] for case in CASES}):
         path = options.cache / f"{vocab_size}.npy"
         if not path.is_file():
-            tokenizer = byte_pieces(imdb.texts, vocab_size, options.cache)
+            tokenizer = byte_level_bpe(imdb.texts, vocab_size, options.cache)
             np.save(path, np.concatenate(encode(tokenizer, imdb.texts)).astype(np.uint16))
     print(
         f"{'vocabulary':>10}{'tokens':>10}{'window':>8}{'pairs':>11}{'dropped':>11}{'count, s':>9}"

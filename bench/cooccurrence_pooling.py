@@ -1,7 +1,7 @@
-"""How should the `cooccurrence` arm scale the mean and the maximum of a text's vectors?
+"""Compare ways to scale the mean and the maximum of a text's vectors in the arm `cooc-lr`.
 
-Validation accuracy on rotten-tomatoes, as in `cooccurrence_variants.py`. `research/cooccurrence.md`
-keeps the table.
+Prints the validation accuracy on rotten-tomatoes, as `cooccurrence_variants.py` does. The results
+are in `research/cooccurrence.md`.
 
     python bench/cooccurrence_pooling.py [--seeds 5] [--cache FOLDER]
 """
@@ -11,10 +11,10 @@ import numpy as np
 from headstart.baselines.linear import mean_and_maximum
 from headstart.data.cooccurrence import ppmi_svd, scale_columns
 from headstart.linear import POOLED_CS, FoldFeatures, select_C
-from reviews import byte_pieces, encode, read_reviews, seeds_and_cache
+from reviews import byte_level_bpe, encode, read_reviews, seeds_and_cache
 
 VOCAB_SIZE, WIDTH, BUDGETS = 8_192, 256, (100, 400, 1_600)
-# The maximum's scale by the mean's; None scales each column to a deviation of 1.
+# Scale of the maximum relative to the mean; None: each column has a standard deviation of 1.
 SCALES = {"each column": None, "mean + max": 1.0, "mean + max / 5": 0.2, "mean alone": 0.0}
 
 
@@ -28,7 +28,7 @@ def scales(centred: np.ndarray, share: float | None) -> np.ndarray:
 def main() -> None:
     options = seeds_and_cache(__doc__.splitlines()[0]).parse_args()
     imdb, data = read_reviews()
-    tokenizer = byte_pieces(imdb.texts, VOCAB_SIZE, options.cache)
+    tokenizer = byte_level_bpe(imdb.texts, VOCAB_SIZE, options.cache)
     documents = encode(tokenizer, imdb.texts)
     found = ppmi_svd(documents, vocab_size=VOCAB_SIZE, width=WIDTH)
     vectors = scale_columns(*found, power=0.5)

@@ -1,8 +1,8 @@
-"""Which way of counting gives the best vectors? The `cooccurrence` arm answers, in seconds each.
+"""Compare settings of PPMI-SVD vectors by the accuracy of the arm `cooc-lr`.
 
-The corpus is IMDb, the dataset rotten-tomatoes; printed is the validation accuracy, mean over the
-seeds (which draw the labelled rows), at each label budget. One thing at a time is changed from the
-defaults. `research/cooccurrence.md` keeps a table of this.
+The corpus is IMDb, the dataset rotten-tomatoes. For each label budget, the mean validation accuracy
+over seeds is printed; seeds sample the labelled rows. One setting at a time differs from the
+defaults. The results are in `research/cooccurrence.md`.
 
     python bench/cooccurrence_variants.py [--seeds 5] [--cache FOLDER]
 """
@@ -19,7 +19,7 @@ from headstart.data.cooccurrence import (
     scale_columns,
     truncated_svd,
 )
-from reviews import Dataset, byte_pieces, encode, read_reviews, seeds_and_cache
+from reviews import Dataset, byte_level_bpe, encode, read_reviews, seeds_and_cache
 
 Counts = tuple[sparse.csr_array, np.ndarray]  # of pairs, and their row sums
 VOCAB_SIZE, WIDTH, BUDGETS = 8_192, 256, (100, 400, 1_600)
@@ -27,7 +27,7 @@ WINDOWS = (1, 2, 3, 4, 5, 10, 20)
 
 
 def weighted(counts: dict[int, Counts], window: int, weights: str) -> Counts:
-    """Counts where a pair at a distance weighs less: sums of the counts of narrower windows."""
+    """Weight counts by distance, as a weighted sum of the counts of narrower windows."""
     if weights == "equal":
         return counts[window]
     if weights == "falling":  # window, window - 1, … 1 (word2vec's, on average)
@@ -77,7 +77,7 @@ def variants(counts: dict[int, Counts]) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def accuracies(vectors: np.ndarray, data: Dataset, ids: dict[str, list], seeds: int) -> np.ndarray:
-    """Validation accuracy, seeds × budgets."""
+    """Return the validation accuracies: (seeds, budgets)."""
     table = np.zeros((seeds, len(BUDGETS)))
     for seed in range(seeds):
         for column, budget in enumerate(BUDGETS):
@@ -95,7 +95,7 @@ def main() -> None:
     options = seeds_and_cache(__doc__.splitlines()[0]).parse_args()
     imdb, data = read_reviews()
     corpus = imdb.texts
-    tokenizer = byte_pieces(corpus, VOCAB_SIZE, options.cache)
+    tokenizer = byte_level_bpe(corpus, VOCAB_SIZE, options.cache)
     documents = encode(tokenizer, corpus)
     ids = {name: encode(tokenizer, getattr(data, name).texts) for name in ("train", "validation")}
     counts = {

@@ -1,22 +1,23 @@
-"""What does pretraining buy in the end? Cross-validation over train and validation rows.
+"""Measure by cross-validation how much pretraining raises the final accuracy.
 
-A few hundred validation rows cannot tell two points from luck. Here train and validation rows are
-pooled, texts that occur twice once, and cut into folds; each fold is judged by networks that were
-fine-tuned on the other folds. One base is pretrained on the corpus, without the rows of the task
-(not even their texts), and stands beside its controls: the counted start without a step, TF-IDF
-and, with `--arms`, the same network from scratch. Accuracy after the last epoch, which nothing
-selects, and after each.
+A few hundred validation rows are too few to detect a difference of two points. Therefore this
+script pools the training and validation rows, drops repeated texts, and splits the rest into folds.
+The networks that predict a fold are fine-tuned on the other folds. One base is pretrained on the
+corpus, from which the texts of the dataset are removed. It is compared with co-occurrence
+initialisation without pretraining (`cooc-init`), with TF-IDF and, with `--arms`, with the same
+network from scratch. The script prints the accuracy after every epoch; no epoch is selected.
 
-Differences are over the same rows and have two 95 % intervals: over rows, given these networks, and
-over folds, which also differ in training rows, seed and luck (Student's t, with the variance that
-Nadeau and Bengio, 2003, correct for training rows that folds share). Neither has another
-pretraining in it. The best of several `--try` looks better than it is.
+Differences are computed on the same rows and have two 95 % intervals. The interval over rows covers
+the choice of the rows, given these networks. The interval over folds also covers training rows and
+seeds (Student's t, with the correction of Nadeau and Bengio, 2003, for training rows that folds
+share). Neither covers the variance between pretrainings. If you compare several `--try`, the best
+of them is overestimated.
 
     python bench/cross_validation.py lab/cls-books --corpus lab/reviews.txt --preset lab \\
         --tokenizer lab/cls-books/dict.txt --tokens 7000000 --try "" --try pooling=mean
 
-Each `--try name=value,…` is a way of fine-tuning, for classes of texts. `--keep FOLDER` keeps the
-base there, and uses it again for the same corpus, rows and settings.
+Each `--try name=value,…` is a set of fine-tuning settings; the dataset must be a classification
+task. `--keep FOLDER` saves the base there and reuses it for the same corpus, rows and settings.
 """
 
 import argparse
@@ -44,13 +45,13 @@ from headstart.training.pretrain import pretrain
 from recipes import parse
 
 START = "start"
-# Each arm's base, and whether its weights are drawn anew.
-ARMS = {"pretrained": (".", False), "counted": (START, False), "scratch": (".", True)}
-Right = list[list[bool]]  # of each fold, whether each of its rows is right
+# For each arm, the folder of its base and whether the weights are initialised at random.
+ARMS = {"pretrained": (".", False), "cooc-init": (START, False), "scratch": (".", True)}
+Correct = list[list[bool]]  # for each fold, whether each of its rows is predicted correctly
 
 
 def pooled(name: str) -> Dataset:
-    """The train and validation rows, each text once."""
+    """Return the training and validation rows, without repeated texts."""
     splits = read_dataset(name)
     train, validation = splits.train, splits.validation
     texts, labels = [*train.texts, *validation.texts], [*train.labels, *validation.labels]
@@ -59,7 +60,7 @@ def pooled(name: str) -> Dataset:
 
 
 def pretrained(given: Any, rows: Dataset, folder: Path) -> Path:
-    """Pretrain the base without the task's texts; its start is kept inside of its folder."""
+    """Pretrain the base without the dataset's texts; also save its initial weights."""
     recipe = PretrainConfig.create(
         corpus=[given.corpus],
         preset=given.preset,
@@ -69,7 +70,7 @@ def pretrained(given: Any, rows: Dataset, folder: Path) -> Path:
         evaluations=2,
     )
     corpus = read_corpus(recipe.corpus).without(rows.texts)
-    # Named by all that it depends on: a base that was kept is never another's.
+    # The folder's name is a hash of everything that the base depends on.
     decided = repr((corpus.fingerprint, sorted(vars(recipe).items())))
     folder = folder / hashlib.sha256(decided.encode()).hexdigest()[:12]
     if not (folder / "summary.json").is_file():
@@ -84,7 +85,7 @@ def pretrained(given: Any, rows: Dataset, folder: Path) -> Path:
 
 
 def finetuned(splits: Splits, threads: int, **settings: Any) -> tuple[list[bool], list[float]]:
-    """Whether each validation row is right in the end, and the accuracy after each epoch."""
+    """Return whether each validation row is predicted correctly, and the accuracy by epoch."""
     recipe = FinetuneConfig.create(
         **{
             "dataset": [splits.train.name],
@@ -95,37 +96,37 @@ def finetuned(splits: Splits, threads: int, **settings: Any) -> tuple[list[bool]
     )
     with tempfile.TemporaryDirectory() as folder:
         run = finetune(recipe, Path(folder) / "run", splits=splits)
-    right = run.validation_scores.argmax(-1) == np.array(splits.validation.labels)
-    return right.tolist(), [row["accuracy"] for row in run.summary["epochs"]]
+    correct = run.validation_scores.argmax(-1) == np.array(splits.validation.labels)
+    return correct.tolist(), [row["accuracy"] for row in run.summary["epochs"]]
 
 
-def accuracy(found: Right) -> float:
-    return float(np.mean(np.concatenate(found)))
+def accuracy(correct: Correct) -> float:
+    return float(np.mean(np.concatenate(correct)))
 
 
-def difference(found: Right, other: Right) -> str:
-    """In points, with a 95 % interval over rows and one over folds; the rows are the same."""
-    folds = [100 * (np.array(a, dtype=float) - b) for a, b in zip(found, other, strict=True)]
+def difference(first: Correct, second: Correct) -> str:
+    """Format the difference in points on the same rows, with its intervals over rows and folds."""
+    folds = [100 * (np.array(a, dtype=float) - b) for a, b in zip(first, second, strict=True)]
     points, means = np.concatenate(folds), np.array([fold.mean() for fold in folds])
     mean, count = points.mean(), len(means)
     over_rows = 1.96 * points.std(ddof=1) / len(points) ** 0.5
-    said = f"{mean:+.1f} ({mean - over_rows:+.1f} to {mean + over_rows:+.1f} over rows"
+    text = f"{mean:+.1f} ({mean - over_rows:+.1f} to {mean + over_rows:+.1f} over rows"
     if count > 1:
-        shared = 1 / count + 1 / (count - 1)  # rows judged, to rows trained on
+        shared = 1 / count + 1 / (count - 1)  # test rows / training rows
         half = float(t.ppf(0.975, count - 1)) * (shared * means.var(ddof=1)) ** 0.5
         each = " ".join(f"{fold:+.1f}" for fold in means)
-        said += f", {mean - half:+.1f} to {mean + half:+.1f} over folds: {each}"
-    return said + ")"
+        text += f", {mean - half:+.1f} to {mean + half:+.1f} over folds: {each}"
+    return text + ")"
 
 
-def linear(folds: list[Splits]) -> Right:
-    """TF-IDF, whose C is selected within the training rows of each fold."""
-    right = []
+def linear(folds: list[Splits]) -> Correct:
+    """Evaluate TF-IDF, whose C is selected within the training rows of each fold."""
+    correct = []
     for fold in folds:
         inner = make_folds(fold.train.labels)
         model = TfidfClassifier().fit(fold.train.texts, fold.train.labels, folds=inner)
-        right.append((model.predict(fold.validation.texts) == fold.validation.labels).tolist())
-    return right
+        correct.append((model.predict(fold.validation.texts) == fold.validation.labels).tolist())
+    return correct
 
 
 def main() -> None:
@@ -135,7 +136,7 @@ def main() -> None:
     parser.add_argument("--preset", default="small")
     parser.add_argument("--tokenizer")
     parser.add_argument("--tokens", type=int, default=2_600_000)
-    parser.add_argument("--arms", nargs="+", choices=ARMS, default=["pretrained", "counted"])
+    parser.add_argument("--arms", nargs="+", choices=ARMS, default=["pretrained", "cooc-init"])
     parser.add_argument("--folds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--try", dest="tries", action="append", default=[])
@@ -144,39 +145,39 @@ def main() -> None:
     rows = pooled(given.dataset)
     cut = StratifiedKFold(given.folds, shuffle=True, random_state=0)
     folds = [
-        Splits(rows.pick(train.tolist()), rows.pick(judged.tolist()), None)
-        for train, judged in cut.split(np.zeros(len(rows)), rows.labels)
+        Splits(rows.pick(train.tolist()), rows.pick(test.tolist()), None)
+        for train, test in cut.split(np.zeros(len(rows)), rows.labels)
     ]
     with tempfile.TemporaryDirectory() as temporary:
         compare(given, folds, pretrained(given, rows, given.keep or Path(temporary)))
 
 
 def compare(given: Any, folds: list[Splits], folder: Path) -> None:
-    """Print two lines for each way of fine-tuning and arm."""
-    beside = linear(folds)
-    judged = sum(map(len, beside))
-    print(f"{judged:,} rows judged; TF-IDF {accuracy(beside):.1%}", flush=True)
+    """Print two lines for each arm with each set of fine-tuning settings."""
+    tfidf = linear(folds)
+    count = sum(map(len, tfidf))
+    print(f"{count:,} test rows; TF-IDF {accuracy(tfidf):.1%}", flush=True)
     for settings in given.tries or [""]:
-        found: dict[str, Right] = {}
+        found: dict[str, Correct] = {}
         for arm in given.arms:
             base, fresh = ARMS[arm]
             start, tables = time.monotonic(), []
-            right: Right = []
+            correct: Correct = []
             for seed, fold in enumerate(folds):
                 own = {"base": str(folder / base), "fresh": fresh, "preset": given.preset}
                 of_fold, epochs = finetuned(
                     fold, given.threads, seed=seed, **{**own, **parse(settings)}
                 )
-                right.append(of_fold)
+                correct.append(of_fold)
                 tables.append(epochs)
-            found[arm] = right
-            said = f"; − TF-IDF {difference(right, beside)}"
+            found[arm] = correct
+            gaps = f"; {arm} − TF-IDF {difference(correct, tfidf)}"
             if arm != given.arms[0]:
-                said += f"; {given.arms[0]} − {arm} {difference(found[given.arms[0]], right)}"
+                gaps += f"; {given.arms[0]} − {arm} {difference(found[given.arms[0]], correct)}"
             means = [f"{100 * statistics.mean(row):.1f}" for row in zip(*tables, strict=True)]
             print(
-                f"{settings or 'defaults'}: {arm} {accuracy(right):.1%}{said}; "
-                f"{(time.monotonic() - start) / len(folds):.0f} s each\n"
+                f"{settings or 'defaults'}: {arm} {accuracy(correct):.1%}{gaps}; "
+                f"{(time.monotonic() - start) / len(folds):.0f} s per fold\n"
                 f"    after each epoch: {' '.join(means)}",
                 flush=True,
             )

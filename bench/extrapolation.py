@@ -1,9 +1,9 @@
-"""How often do larger label budgets fall into the intervals predicted from smaller ones?
+"""Measure how often predicted intervals contain the accuracy at larger label budgets.
 
-The larger budgets of studies are hidden, a power law (`study/statistics.py`) is fitted to the
-others, and the accuracy at each hidden budget is predicted with its 95 % interval. Simulated
-studies have a known truth: power laws with and without a floor, and a curve that is no power law.
-Of real studies (folders that `headstart compare` wrote) the measured mean stands for it.
+A power law (`study/statistics.py`) is fitted to the smaller label budgets of a study, and the
+accuracy at each larger budget is predicted with its 95 % interval. In simulated studies the true
+accuracy is known: it follows a power law with or without a floor, or a logistic curve. In real
+studies (folders that `headstart compare` wrote) the measured mean takes the place of the truth.
 
     python bench/extrapolation.py [--studies 60] [--first 0] [STUDY …]
 """
@@ -37,10 +37,10 @@ TRUTHS: dict[str, Callable[[float], float]] = {
 
 
 def simulated(error: Callable[[float], float], random: np.random.Generator) -> np.ndarray:
-    """(budgets, seeds, rows) of what three runs get right.
+    """Simulate which rows three runs predict correctly: (budgets, seeds, rows).
 
-    A row is wrong where its own difficulty and the run's chance exceed what the error allows;
-    seeds spread more with fewer labels.
+    A row is correct if its difficulty plus noise exceeds a bound that gives the wanted error rate.
+    The variance between seeds is larger with fewer labels.
     """
     difficulty = random.normal(0, 0.7**0.5, ROWS)
     lines = []
@@ -55,7 +55,7 @@ def simulated(error: Callable[[float], float], random: np.random.Generator) -> n
 def simulate(name: str, studies: int, first: int = 0) -> None:
     inside: dict[int, int] = defaultdict(int)
     width: dict[int, list[float]] = defaultdict(list)
-    answered = right = 0
+    estimated = covered = 0
     goal = 1 - TRUTHS[name](HIDDEN[0])
     for number in range(first, first + studies):
         table = simulated(TRUTHS[name], np.random.default_rng([number, len(name)]))
@@ -67,47 +67,47 @@ def simulate(name: str, studies: int, first: int = 0) -> None:
             width[labels].append(100 * (found.high - found.low))
         needed = labels_needed(SHOWN, table, goal, variance)
         if needed is not None:
-            answered += 1
-            right += needed.low <= HIDDEN[0] <= needed.high
-    said = ", ".join(
+            estimated += 1
+            covered += needed.low <= HIDDEN[0] <= needed.high
+    text = ", ".join(
         f"{labels:,}: {100 * inside[labels] / studies:.0f} % ({np.mean(width[labels]):.1f} points)"
         for labels in HIDDEN
     )
     print(
-        f"{name:<24} accuracy at {said}; labels for {100 * goal:.0f} %: {right} of {answered} "
-        f"numbers hold it, {studies - answered} without a number",
+        f"{name:<24} coverage at {text}; labels for {100 * goal:.0f} %: {covered} of {estimated} "
+        f"intervals contain the true number, {studies - estimated} studies without an estimate",
         flush=True,
     )
 
 
 def back_test(folder: Path) -> None:
-    """Hide the last budgets of a study, one, two, … of them, as long as three are left."""
+    """Predict the last budgets of a study (one, two, …) from the others, at least three."""
     runs: dict[tuple[str, str], dict[tuple[int, int], np.ndarray]] = defaultdict(dict)
     results = read_results(folder)
     for arm, objective, labels in results.runs:
-        for seed, right in zip(
+        for seed, scores in zip(
             results.about["seeds"], results.scores(arm, objective, labels), strict=True
         ):
-            runs[arm, objective][labels, seed] = right
+            runs[arm, objective][labels, seed] = scores
     inside = total = 0
     for (arm, _), table in runs.items():
         budgets = sorted({labels for labels, _ in table})
         seeds = sorted({seed for _, seed in table})
-        right = np.array([[table[labels, seed] for seed in seeds] for labels in budgets])
+        scores = np.array([[table[labels, seed] for seed in seeds] for labels in budgets])
         for shown in range(FEWEST_BUDGETS, len(budgets)):
-            variance = seed_variance(dict(enumerate(right[:shown])), pairs=[])
-            laws = fit_power_laws(budgets[:shown], right[:shown], variance)
-            for labels, answers in zip(budgets[shown:], right[shown:], strict=True):
+            variance = seed_variance(dict(enumerate(scores[:shown])), pairs=[])
+            laws = fit_power_laws(budgets[:shown], scores[:shown], variance)
+            for labels, hidden in zip(budgets[shown:], scores[shown:], strict=True):
                 if labels > FARTHEST * budgets[shown - 1]:
                     continue
-                found, measured = laws.score(labels), float(answers.mean())
+                found, measured = laws.score(labels), float(hidden.mean())
                 inside, total = inside + (found.low <= measured <= found.high), total + 1
                 print(
-                    f"{arm}, {budgets[0]:,} to {budgets[shown - 1]:,} labels shown: at {labels:,} "
-                    f"{100 * measured:.1f} %, predicted {100 * found.value:.1f} "
+                    f"{arm}, {budgets[0]:,} to {budgets[shown - 1]:,} labels fitted: at {labels:,} "
+                    f"{100 * measured:.1f} % measured, predicted {100 * found.value:.1f} "
                     f"({100 * found.low:.1f} to {100 * found.high:.1f})"
                 )
-    print(f"{folder}: {inside} of {total} inside")
+    print(f"{folder}: {inside} of {total} measured values are in their intervals")
 
 
 def main() -> None:

@@ -1,8 +1,8 @@
-"""How fast fine-tuning and prediction are, beside the lab's loop and Hugging Face's tools.
+"""Compare the speed of fine-tuning and prediction with the lab's loop and Hugging Face's tools.
 
-Every measurement runs in a process of its own (so that its peak memory is its own), in turn, a
-few times; median and spread are shown. All of them get the same texts of 30 to 500 tokens. What 8
-bits cost in accuracy is measured with a network that has learned rotten-tomatoes.
+Every measurement runs in a separate process, so that peak memory is measured separately. The
+candidates take turns, a few times each; the table has medians and ranges. All of them read the same
+texts of 30 to 500 tokens. The loss of accuracy with 8 bits is measured on rotten-tomatoes.
 
     python bench/finetune.py            # everything, about 15 minutes
     python bench/finetune.py --quick    # shorter and fewer repetitions
@@ -33,18 +33,18 @@ from peers.measure import (
     trainer_title,
 )
 
-# For prediction, one network for both: BERT's, as large as `small`.
+# For prediction, both sides use the same network: a BERT of the size of `small`.
 BERT = {**SIZES["small"], "feed_forward_width": 1_024}
-AT_ONCE = 128  # texts of one call
+AT_ONCE = 128  # texts per call
 TEXTS, BATCH = 2_000, 16
-# `Trainer` sorts this many batches at once, the longest texts first: only whole sorts are a fair
-# measure. What warming up leaves out of the first sort, the next one begins with.
+# `Trainer` sorts the texts of this many batches by length, the longest first, so a multiple of this
+# number is timed. The warm-up batches of the first sort are replaced by those of the next one.
 SORTED = TEXTS // (4 * BATCH)
 UNIT = "texts/s"
 OURS = {"who": "ours"}
-# As it is by default, which leaves tokens of long texts out (and of all texts in the lab's
-# protocol); the peers' work, every token; and the same with the head that stock transformers has.
-# What these do to the accuracy is in research/recipes.md.
+# The default, which drops tokens of long texts (in the lab's protocol of all texts); all tokens, as
+# the other tools; and all tokens with the head of stock transformers. Their accuracies are in
+# research/recipes.md.
 WAYS: dict[str, Task] = {
     "Headstart": {},
     "Headstart, --token-dropout 0": {"token_dropout": 0.0},
@@ -55,15 +55,15 @@ EXPORTED = {"Headstart, ONNX": False, "Headstart, ONNX, int8": True}
 
 
 def speed(task: Task) -> float:
-    """Texts a second of one task."""
+    """Measure the texts per second of one task."""
     from peers.documents import make_documents, make_labels
 
     sizes, folder = task["sizes"], tempfile.mkdtemp()
     documents = make_documents(sizes["vocab_size"], TEXTS)
     if task["what"] == "predict":
-        return pace(_answers(task, documents, Path(folder)), task["seconds"])
+        return pace(_predictions(task, documents, Path(folder)), task["seconds"])
     labels = make_labels(documents)
-    # Batches are of very different length: a few of them tell tokens a second, not texts.
+    # The lengths of batches differ much, so a few batches measure tokens per second, not texts.
     average = sum(len(document) for document in documents) / len(documents)
     if task["who"] == "lab loop":
         from peers.lab_loop import finetune_steps as lab_steps
@@ -103,8 +103,8 @@ def speed(task: Task) -> float:
     return pace(steps, task["seconds"]) / average
 
 
-def _answers(task: Task, documents: list, folder: Path) -> Iterator[int]:
-    """Ask again and again; yields how many texts were answered."""
+def _predictions(task: Task, documents: list, folder: Path) -> Iterator[int]:
+    """Predict texts repeatedly; yields the number of texts of each call."""
     from peers.documents import make_texts
 
     texts = make_texts(documents)
@@ -125,9 +125,9 @@ def _answers(task: Task, documents: list, folder: Path) -> Iterator[int]:
     at_once = task["at_once"]
     while True:
         for first in range(0, len(texts), at_once):
-            asked = texts[first : first + at_once]
-            predictor(asked)
-            yield len(asked)
+            batch = texts[first : first + at_once]
+            predictor(batch)
+            yield len(batch)
 
 
 def main(quick: bool, only: Sequence[str]) -> None:
@@ -185,21 +185,21 @@ def predict(common: Task, repetitions: int) -> None:
         tasks[name] = many | exported
         tasks[f"{name}, one text at a time"] = task | exported | one
     found = in_turn(tasks, repetitions)
-    best = max(first, alone, key=lambda name: found[name]["speed"])  # a short trial may err
+    best = max(first, alone, key=lambda name: found[name]["speed"])  # the short trial may be wrong
     goals = []
     for name in (ours, *EXPORTED):
         single = f"{name}, one text at a time"
         latency = [1e3 / found[key]["speed"] for key in (alone, single)]
         goals.append(
             f"{name}: {ratio(found, name, best):.1f} × pipeline at its best (goal: 3); one text: "
-            f"{latency[1]:.1f} ms against {latency[0]:.1f} ms, "
+            f"{latency[1]:.1f} ms compared with {latency[0]:.1f} ms, "
             f"{ratio(found, single, alone):.1f} × pipeline"
         )
-    show(f"prediction, BERT as large as small, {AT_ONCE} texts a call", found, goals, UNIT)
+    show(f"prediction, BERT as large as small, {AT_ONCE} texts per call", found, goals, UNIT)
 
 
 def show_accuracy_in_8_bits(threads: int, labels: str) -> None:
-    """Accuracy on the test part of rotten-tomatoes: the run's, the export's, their difference."""
+    """Print the test accuracy of run and exports on rotten-tomatoes, and their difference."""
     from headstart.config import FinetuneConfig
     from headstart.data.splits import read_dataset, take_budget
     from headstart.interop.export import export_run
@@ -208,7 +208,7 @@ def show_accuracy_in_8_bits(threads: int, labels: str) -> None:
     splits = read_dataset("rotten-tomatoes")
     part = replace(splits, train=take_budget(splits.train, labels, 0))
     config = FinetuneConfig.create(dataset=["rotten-tomatoes"], epochs=3, threads=threads)
-    print(f"\nexports to ONNX of small, fine-tuned from nothing on {len(part.train):,} rows")
+    print(f"\nexports to ONNX of small, fine-tuned from scratch on {len(part.train):,} rows")
     with tempfile.TemporaryDirectory() as folder:
         finetune(config, Path(folder) / "run", splits=part)
         for name, int8 in EXPORTED.items():

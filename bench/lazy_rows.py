@@ -1,7 +1,7 @@
-"""Does the held-out loss suffer where only touched rows of the vocabulary are updated?
+"""Measure whether updating only the rows that a step used raises the held-out loss.
 
-Pretrains the same network on the same batches twice: as Headstart does, and with dense AdamW, which
-also moves rows that a step did not touch, by what is left of their momentum.
+Pretrains the same network on the same batches twice: with Headstart's optimizer, and with dense
+AdamW, in which momentum also moves the rows of the vocabulary that a step did not use.
 
     python bench/lazy_rows.py                         # small, causal and masked, IMDb's texts
     python bench/lazy_rows.py --corpus FILE --preset lab --tokenizer DICTIONARY
@@ -19,7 +19,7 @@ from headstart.training.pretrain import pretrain
 
 
 class DenseAdamW(RowAdamW):
-    """The same, told that every row was touched."""
+    """The same optimizer with dense gradients: every row is updated."""
 
     def step(self, closure: Any = None) -> Any:
         for group in self.param_groups:

@@ -1,16 +1,15 @@
-"""Does a study claim a difference where there is none?
+"""Measure how often a study claims a difference where there is none.
 
-Whole studies on generated data whose labels are the toss of a coin, so that nothing can help.
-Each repetition has other texts, another corpus and another base. At a level of 95 % one claim in
-twenty is to be expected, and more than two would be a fault.
+Complete studies run on generated data with random labels, so that no method can help. Each
+repetition has other texts, another corpus and another base. At a level of 95 %, one wrong claim in
+twenty studies is expected; more than two would indicate an error in the statistics.
 
-What is counted is the one question about all budgets. A verdict names a single budget only after
-that question was answered with yes, and only if the budget passes further tests
-(`study/statistics.py`), so what it says of budgets cannot add to the claims counted here.
+The script counts claims about the mean over all budgets. A verdict makes a claim about a single
+budget only if it also makes this one (`study/statistics.py`), so budgets add no wrong claims.
 
-(Labels told by words that the corpus lacks are no such case: there pretraining costs about ten
-points with networks this small, and a study may well say so.) `simulated_studies.py` asks the same
-of hundreds of studies whose outcomes are drawn, and of other truths.
+The labels must be random. If they depended on words that the corpus lacks, pretraining would cost
+about ten points with networks this small, and a claim that it does so would be correct.
+`simulated_studies.py` simulates hundreds of studies without training, also with real differences.
 
     python bench/null_study.py [--repetitions 20] [--rows 600]
 """

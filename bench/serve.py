@@ -1,13 +1,13 @@
-"""`headstart serve` next to a plain FastAPI server around a `pipeline`, on loopback.
+"""Compare `headstart serve` with a plain FastAPI server around a `pipeline`, on loopback.
 
     python bench/serve.py [--seconds 4] [--rounds 3] [--parts speed overload hostile] [--onnx]
     python bench/serve.py --parts memory --requests 100000
 
-speed     1, 8, 64 and 256 clients, one request each at a time; both servers run, take turns, and
-          are not under load at the same time. Median of the rounds, lowest to highest.
-overload  three times the requests per second that were just measured, for a minute: statuses,
-          wrong answers, memory.
-hostile   slow, half-closed and idle connections while others ask.
+speed     1, 8, 64 and 256 clients, one request each at a time. Both servers run, but only one of
+          them is under load at a time. Median of the rounds, lowest to highest.
+overload  three times the measured requests per second, for a minute: statuses, wrong predictions,
+          memory.
+hostile   slow, half-closed and idle connections while eight clients send requests.
 memory    the server's memory over many requests.
 
 The classifier is the preset `small` with random weights, the same for both, and the texts are the
@@ -28,7 +28,7 @@ from reviews import read_reviews
 
 CLIENTS = (1, 8, 64, 256)
 IDLE = 10_000
-PARTS = 4  # of the overload; memory is looked at after each
+PARTS = 4  # of the overload; memory is measured after each
 
 
 def ask(port: int, texts: list[str], clients: int, seconds: float) -> Load:
@@ -36,12 +36,12 @@ def ask(port: int, texts: list[str], clients: int, seconds: float) -> Load:
 
 
 def speed(folder: Path, texts: list[str], seconds: float, rounds: int, onnx: bool) -> float:
-    """The table of both servers; our pace with 64 clients comes back."""
+    """Print the table of both servers; returns Headstart's requests per second at 64 clients."""
     found: dict[tuple[str, int], list[Load]] = defaultdict(list)
     with ours(folder / "run") as (port, _), plain(folder / "huggingface") as (peer_port, _):
         servers = {"headstart serve": port, "FastAPI + pipeline": peer_port}
         for name in servers:
-            ask(servers[name], texts, 8, 1.0)  # warm
+            ask(servers[name], texts, 8, 1.0)  # warm up
         for _ in range(rounds):
             for clients in CLIENTS:
                 for name, where in servers.items():
@@ -77,7 +77,7 @@ def speed(folder: Path, texts: list[str], seconds: float, rounds: int, onnx: boo
 
 
 def overload(folder: Path, texts: list[str], pace: float, seconds: float) -> None:
-    """Three times what it can, in an open loop; every answer is compared with the text's own."""
+    """Send three times the possible rate in an open loop; check every prediction."""
     alone = Run.open(folder / "run").predict(texts)
     expected = {text: one["probability"] for text, one in zip(texts, alone, strict=True)}
     with ours(folder / "run") as (port, process):
@@ -91,9 +91,10 @@ def overload(folder: Path, texts: list[str], pace: float, seconds: float) -> Non
     print(
         f"\noverload: {3 * pace:,.0f} requests/s for {seconds:.0f} s: "
         f"{load.statuses[200]:,} answered ({load.pace:,.0f} per second), "
-        f"{load.statuses[429]:,} refused with 429, "
+        f"{load.statuses[429]:,} rejected with 429, "
         f"{sum(load.statuses.values()) - load.statuses[200] - load.statuses[429]} other, "
-        f"{load.failed} connections lost, {load.wrong} answers off by more than {TOLERANCE:g}; "
+        f"{load.failed} connections lost, "
+        f"{load.wrong} predictions wrong by more than {TOLERANCE:g}; "
         f"p99 {load.percentile(99):,.0f} ms; "
         f"memory {' → '.join(f'{size:,.0f}' for size in sizes)} MB; "
         f"afterwards {again.pace:,.0f} requests/s with 8 clients"
@@ -101,14 +102,14 @@ def overload(folder: Path, texts: list[str], pace: float, seconds: float) -> Non
 
 
 async def _idle(port: int, texts: list[str], seconds: float) -> tuple[int, Load, int]:
-    """10,000 silent connections, some slow and half-closed ones, and eight clients that ask."""
+    """Open idle, slow and half-closed connections while eight clients send requests."""
     silent = [await connect(port) for _ in range(IDLE)]
     whole = request(texts[0])
     half = [await connect(port) for _ in range(100)]
     for place, client in enumerate(half):
         assert client.transport is not None
         if place % 2:
-            client.transport.write(whole[: 20 + place])  # the rest never comes
+            client.transport.write(whole[: 20 + place])  # the rest is never sent
         else:
             client.waiter = asyncio.get_running_loop().create_future()
             client.transport.write(whole)
@@ -133,10 +134,10 @@ def hostile(folder: Path, texts: list[str]) -> None:
         closed, load, answered = asyncio.run(_idle(port, texts, 4.0))
         after = memory(process)
     print(
-        f"\nhostile: with {IDLE:,} silent connections {load.pace:,.0f} requests/s "
+        f"\nhostile: with {IDLE:,} idle connections {load.pace:,.0f} requests/s "
         f"(usually {usual.pace:,.0f}), p99 {load.percentile(99):,.0f} ms "
         f"(usually {usual.percentile(99):,.0f}), {load.failed} lost; {answered} of 50 half-closed "
-        f"clients answered; {closed:,} silent ones closed in time; "
+        f"clients answered; {closed:,} idle ones closed in time; "
         f"memory {before:,.0f} → {after:,.0f} MB"
     )
 

@@ -1,25 +1,25 @@
-"""How often do the statistics of a study err? Studies whose truth is known, without any training.
+"""Measure the error rates of a study's statistics on simulated studies with known differences.
 
-The score of every run on every test row is drawn: an arm's skill (which co-occurrence
-initialisation, pretraining and the learning rate add to), the row's difficulty, what an arm likes
-in a row whatever its seed, and the luck of the labelled rows (shared by all arms of a seed) and of
-the run. A study has three arms and three budgets. `study/statistics.py` then judges it.
+Nothing is trained. The score of every run on every test row is simulated as the sum of the arm's
+skill (to which co-occurrence initialisation, pretraining and the learning rate contribute), the
+difficulty of the row, an interaction of arm and row, and two effects of the seed: that of the
+labelled rows, which all arms share, and that of the run. A study has three arms and three budgets.
 
     none         nothing helps: any claim is wrong
-    cooc         co-occurrence initialisation helps: a claim of pretraining is wrong
-    pretraining  pretraining helps: a claim of co-occurrence initialisation is wrong
+    cooc         co-occurrence initialisation helps: a claim about pretraining is wrong
+    pretraining  pretraining helps: a claim about co-occurrence initialisation is wrong
     both         both help
-    tuning       every arm's best learning rate is another, and each chooses by cross-validation
-    fixed        the same arms at one learning rate: what a study without that choice would claim
-    no seeds     nothing helps, and seeds do not vary
-    wide seeds   nothing helps, and seeds vary three times as much
-    shared seeds nothing helps, and the labelled rows vary three times as much
-    fourfold     nothing helps, and variances between seeds differ fourfold between the arms
+    tuning       the best learning rates differ; each arm selects its own by cross-validation
+    fixed        the same, but all arms use one learning rate
+    no seeds     nothing helps, and there is no variance between seeds
+    wide seeds   nothing helps; the standard deviation between runs is three times as large
+    shared seeds nothing helps; that between samples of labelled rows is three times as large
+    fourfold     nothing helps; the variances between seeds differ fourfold between arms
     fourfold cooc  the same, and co-occurrence initialisation helps
 
-A row of the output has the percentage of studies with a wrong claim, that of studies which claim
-all that is true, the coverage of 95 % intervals of differences and of means at single budgets, and
-their mean half widths in points.
+A row of the output has the percentage of studies with a wrong claim, the percentage of studies that
+claim every true effect, the coverage of the 95 % intervals of differences and of means at single
+budgets, and their mean half widths in points.
 
     python bench/simulated_studies.py [--studies 1000] [--seeds 2 3 5] [--rows 500] [--first 0]
 """
@@ -41,26 +41,26 @@ from headstart.study.statistics import (
 ARMS = ("scratch", "cooc-init", "pretrained")
 EFFECTS = ("cooc", "pretraining")
 BUDGETS = (100, 400, 1600)
-RATES = np.arange(3)  # of the grid; an arm loses `MISTUNED` with each step away from its best
+RATES = np.arange(3)  # a grid; each step away from an arm's best rate costs `MISTUNED`
 MISTUNED = 0.35
-GAIN = 0.5  # of a thing that helps, in units of a row's difficulty
-TASTE, RESIDUAL = 0.3, 0.6
+GAIN = 0.5  # of a method that helps, in standard deviations of the difficulty of rows
+ARM_BY_ROW, RESIDUAL = 0.3, 0.6  # standard deviations
 
 
 @dataclass(frozen=True)
 class Truth:
-    """What helps, where each arm's best rate is, and how much seeds vary."""
+    """The true effects, the best learning rate of each arm, and the variance between seeds."""
 
     cooc: float = 0.0
     pretraining: float = 0.0
     best_rate: tuple[int, int, int] = (1, 1, 1)
-    chooses: bool = True
-    luck: tuple[float, float, float] = (0.05, 0.05, 0.05)  # of a run, by arm
-    shared_luck: float = 0.05  # of the labelled rows
+    selects_rate: bool = True
+    run_std: tuple[float, float, float] = (0.05, 0.05, 0.05)  # between runs, by arm
+    rows_std: float = 0.05  # between samples of labelled rows
 
     @property
     def claims(self) -> tuple[bool, bool]:
-        """Which effects there are."""
+        """Whether each effect exists."""
         return self.cooc > 0, self.pretraining > 0
 
 
@@ -69,22 +69,22 @@ TRUTHS = {
     "cooc": Truth(cooc=GAIN),
     "pretraining": Truth(pretraining=GAIN),
     "both": Truth(cooc=GAIN, pretraining=GAIN),
-    "tuning": Truth(best_rate=(0, 0, 2)),  # mirrored, so that choosing is as hard for each
-    "fixed": Truth(best_rate=(0, 0, 2), chooses=False),
-    "no seeds": Truth(luck=(0, 0, 0), shared_luck=0),
-    "wide seeds": Truth(luck=(0.15, 0.15, 0.15)),
-    "shared seeds": Truth(shared_luck=0.15),
-    "fourfold": Truth(luck=(0.1, 0.14, 0.2)),
-    "fourfold cooc": Truth(cooc=GAIN, luck=(0.1, 0.1, 0.2)),
+    "tuning": Truth(best_rate=(0, 0, 2)),  # symmetric: the selection is equally hard for each arm
+    "fixed": Truth(best_rate=(0, 0, 2), selects_rate=False),
+    "no seeds": Truth(run_std=(0, 0, 0), rows_std=0),
+    "wide seeds": Truth(run_std=(0.15, 0.15, 0.15)),
+    "shared seeds": Truth(rows_std=0.15),
+    "fourfold": Truth(run_std=(0.1, 0.14, 0.2)),
+    "fourfold cooc": Truth(cooc=GAIN, run_std=(0.1, 0.1, 0.2)),
 }
 
 
 def simulate(
     truth: Truth, random: np.random.Generator, *, seeds: int, rows: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw one study: scores (arms, budgets, seeds, rows) and each run's expected score.
+    """Simulate a study: scores (arms, budgets, seeds, rows) and the expected score of each run.
 
-    The noise is about that of the study on the embedded data.
+    The variances are about those of the study on the embedded data.
     """
     shape = (len(ARMS), len(BUDGETS), seeds)
     rate = np.full(shape, RATES[-1])
@@ -93,24 +93,24 @@ def simulate(
     settings = skill[:, :, None, None] - MISTUNED * abs(
         RATES - np.reshape(truth.best_rate, (3, 1, 1, 1))
     )
-    settings = settings + random.normal(0, truth.shared_luck, (len(BUDGETS), seeds, 1))
-    luck = np.reshape(truth.luck, (3, 1, 1, 1))
-    settings = settings + luck * random.normal(size=(*shape, len(RATES)))
-    if truth.chooses:
+    settings = settings + random.normal(0, truth.rows_std, (len(BUDGETS), seeds, 1))
+    run_std = np.reshape(truth.run_std, (3, 1, 1, 1))
+    settings = settings + run_std * random.normal(size=(*shape, len(RATES)))
+    if truth.selects_rate:
         for place in np.ndindex(shape):  # by cross-validation inside the budget
             labels = BUDGETS[place[1]]
             latent = random.normal(0, 1, (labels, 1))
             latent = latent + random.normal(0, RESIDUAL, (labels, len(RATES)))
             rate[place] = (latent + settings[place] > 0).mean(0).argmax()
     chosen = np.take_along_axis(settings, rate[..., None], -1)
-    by_row = random.normal(0, 1, rows) + random.normal(0, TASTE, (len(ARMS), 1, 1, rows))
+    by_row = random.normal(0, 1, rows) + random.normal(0, ARM_BY_ROW, (len(ARMS), 1, 1, rows))
     scores = chosen + by_row + random.normal(0, RESIDUAL, (*shape, rows)) > 0
-    expected = stats.norm.cdf(chosen[..., 0] / np.sqrt(1 + TASTE**2 + RESIDUAL**2))
+    expected = stats.norm.cdf(chosen[..., 0] / np.sqrt(1 + ARM_BY_ROW**2 + RESIDUAL**2))
     return scores.astype(float), expected
 
 
 def judge(name: str, number: int, *, seeds: int = 3, rows: int = 500) -> tuple[bool, ...]:
-    """Return what one simulated study claims of each effect; the same number gives the same."""
+    """Return whether a simulated study claims each effect; `number` is its random seed."""
     scores, _ = simulate(TRUTHS[name], _random(name, number), seeds=seeds, rows=rows)
     return tuple(claimed_steps(scores, _variance(scores)))
 
@@ -127,7 +127,7 @@ def _variance(scores: np.ndarray):
 
 
 def run(name: str, *, studies: int, seeds: int, rows: int, first: int = 0) -> str:
-    """Judge many studies and describe the result in one line."""
+    """Simulate many studies and describe the result in one line."""
     truth = TRUTHS[name]
     wrong = complete = 0
     means: list[list[Interval]] = []

@@ -1,7 +1,7 @@
-"""What the co-occurrence start saves: held-out loss at equal tokens, for each objective.
+"""Compare the held-out loss with and without co-occurrence initialisation, for two objectives.
 
-Equal tokens, not equal minutes, so that a busy machine does not change the answer; counting takes
-seconds once (`bench/cooccurrence.py`).
+Losses are compared at equal numbers of tokens, not minutes, so that other programs on the machine
+do not change the result. The vectors are computed once, in seconds (`bench/cooccurrence.py`).
 
     python bench/start.py --tokens 120000
 """

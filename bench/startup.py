@@ -1,4 +1,4 @@
-"""How long `headstart --help` and `headstart params` take beside importing their two libraries.
+"""Compare the time of `headstart --help` and `headstart params` with importing Typer and Rich.
 
     python bench/startup.py [--repeats 15]
 
@@ -22,7 +22,7 @@ CODE = {
 
 
 def seconds(code: str) -> float:
-    """One run of a fresh interpreter."""
+    """Time one run of a new interpreter."""
     start = time.perf_counter()
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - start

@@ -1,11 +1,11 @@
-"""Does the head of stock `transformers` cost accuracy? IMDb reviews, the same rows and seeds.
+"""Compare the accuracy of the default head with that of the head of stock `transformers`.
 
     python bench/stock_head.py BASE            # a causal base, such as studies/demo/bases/causal
     python bench/stock_head.py BASE --labels 400 --seeds 8
 
 The default head of a causal base pools mean and maximum; Llama's classifier reads the last token
-and has no bias. For each seed both are fine-tuned on the same rows and judged on the same test
-rows; printed are the paired differences with 95 % intervals over seeds.
+and has no bias. For each seed, both are fine-tuned on the same IMDb reviews and evaluated on the
+same test rows. The script prints the paired differences with 95 % intervals over seeds.
 """
 
 import argparse
@@ -22,12 +22,12 @@ VALIDATION_ROWS, TEST_ROWS = 400, 1_000
 
 
 def draw(rows, count, generator):
-    """Pick rows at random."""
+    """Sample rows."""
     return rows.pick(generator.choice(len(rows), count, replace=False).tolist())
 
 
 def measure(base, parts, head, seed):
-    """Test accuracy and log-loss of one fine-tuning."""
+    """Return the test accuracy and the log-loss of one fine-tuning."""
     config = FinetuneConfig.create(
         dataset=["imdb"], base=base, head=head, seed=seed, precision="fp32"
     )
@@ -39,7 +39,7 @@ def measure(base, parts, head, seed):
 
 
 def interval(values):
-    """The mean and the half-width of its 95 % interval."""
+    """Return the mean and the half width of its 95 % interval."""
     half = t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values))
     return np.mean(values), half
 

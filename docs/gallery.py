@@ -108,7 +108,7 @@ def headstart(arguments: list[str], folder: Path, *, capture: bool = False) -> s
 
 
 def run_study(entry: Entry, folder: Path, more: list[str]) -> dict[str, object]:
-    """Run a study, or what is left of it; return its recommendation and verdict."""
+    """Run or resume a study; return its recommendation and verdict."""
     arguments = [*entry.arguments.split(), *more]
     if more:  # the options of a quick study replace those of the entry
         arguments = [*entry.arguments.partition(" --labels")[0].split(), *more]

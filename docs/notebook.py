@@ -15,9 +15,9 @@ NOTEBOOK = ROOT / "docs" / "lab.ipynb"
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```\n", flags=re.DOTALL | re.MULTILINE)
 SECTION = re.compile(r"^(?=## )", flags=re.MULTILINE)
 INTRODUCTION = """\
-*This notebook is the page [lab.md](lab.md), ready to run: about a minute on two cores, and no
-network. Names in capitals at the top of a cell are yours to change: do, and run the cell again.
-Commands that begin with `headstart` are for a terminal, or for a cell with `!` before them.*
+*This notebook is the page [lab.md](lab.md). It runs in about a minute on two cores, without a
+network. To experiment, change the names in capitals at the top of a cell and run the cell again. To
+run a command that begins with `headstart`, use a terminal, or a cell with `!` before the command.*
 """
 
 

@@ -50,7 +50,7 @@ def reviews(write: Callable[[str, bytes | str], Path]) -> Path:
 
 @pytest.fixture(scope="session")
 def headstart() -> Callable[..., Result]:
-    """Run `headstart ARGUMENTS…` as a user would: its exit code and what it printed.
+    """Run `headstart ARGUMENTS…` as a user would; returns its exit code and its output.
 
     In this process, which has loaded everything already; with options of `subprocess.run` (`cwd`,
     `env`, `input`, or none but `timeout`) in one of its own.
@@ -102,7 +102,7 @@ def write(tmp_path: Path) -> Callable[[str, bytes | str], Path]:
 
 @pytest.fixture(scope="session", autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Tests neither use nor fill the user's cache."""
+    """Tests do not use the user's cache."""
     before = os.environ.get("HEADSTART_CACHE")
     os.environ["HEADSTART_CACHE"] = str(tmp_path_factory.mktemp("cache"))
     yield
@@ -126,7 +126,7 @@ def headstart_json(headstart: Callable[..., Result]) -> Callable[..., Any]:
 
 @pytest.fixture(scope="session")
 def tagger(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a run that finds people and places, beside the `train.conll` it learned."""
+    """The folder of a run that tags people and places, next to its `train.conll`."""
     from headstart.training.finetune import finetune
     from tests.labelled import config, write_conll
 
@@ -138,7 +138,7 @@ def tagger(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def answerer(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a run that answers out of texts or says that it cannot, beside `train.json`."""
+    """The folder of a run for spans, with and without answers, next to its `train.json`."""
     from headstart.training.finetune import finetune
     from tests.labelled import config, write_squad
 

@@ -1,4 +1,4 @@
-"""A small language with structure: who does what, and documents that stay on their subject."""
+"""Generate documents of simple sentences, each document about one subject."""
 
 import random
 from pathlib import Path

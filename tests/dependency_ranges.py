@@ -3,9 +3,9 @@
     python -m tests.dependency_ranges            # both, about half an hour
     python -m tests.dependency_ranges lowest     # a folder .venv-lowest is made, and kept
 
-Not part of CI. The lowest versions are those of direct dependencies; what these need in turn, and
-the tools of development are pip's choice. PyTorch keeps its lowest version in both: newer builds
-may bring packages for GPUs.
+Not part of CI. The lowest versions are those of direct dependencies; pip selects the versions of
+indirect dependencies and of development tools. Both runs use the lowest version of PyTorch, because
+newer builds may install packages for GPUs.
 """
 
 import argparse
@@ -39,7 +39,7 @@ def as_numbers(version: str) -> list[int]:
 
 
 def test_with(which: str) -> int:
-    """Install one end of the ranges into an environment of its own and run the quick tests."""
+    """Install one end of the ranges into a separate environment and run the quick tests."""
     folder = ROOT / f".venv-{which}"
     venv.create(folder, with_pip=True, clear=True)
     python = folder / "bin" / "python"

@@ -1,4 +1,4 @@
-"""The commands that faults are injected into, as small as they can be, and what must come out."""
+"""Small commands into which faults are injected, and their expected results."""
 
 import os
 import shutil
@@ -28,7 +28,7 @@ TINY = SIZES | {"precision": "fp32", "save-seconds": 0}
 
 @dataclass(frozen=True)
 class Case:
-    """A command, and the bytes or values by which two outcomes of it are compared."""
+    """A command, and the bytes or values that are compared between two runs of it."""
 
     name: str
     words: Callable[[Path, Path], list[str]]  # of the folder of inputs and of the outputs
@@ -101,13 +101,13 @@ def cache_in(folder: Path) -> Iterator[None]:
 
 
 def attempt(case: Case, inputs: Path, trial: Path, nth: int | None, **how: bool) -> Any:
-    """Run the command on a disk that refuses: what it printed, and the disk."""
+    """Run the command on a faulty disk; returns its output and the disk."""
     with cache_in(trial / "cache"), refusing(nth, trial, **how) as disk:
         return run_here(case.words(inputs, trial / "out")), disk
 
 
 def uninterrupted(case: Case, inputs: Path, folder: Path) -> tuple[Any, Disk]:
-    """What the command comes to, and how often it needs the disk."""
+    """Run the command without faults; returns its results and the number of disk operations."""
     folder.mkdir()
     result, disk = attempt(case, inputs, folder, None)
     assert result.returncode == 0, result.stderr
@@ -119,7 +119,7 @@ def parts(folder: Path) -> list[Path]:
 
 
 def check_refused(result: Result, trial: Path, where: str) -> None:
-    """One message, and nothing half-written."""
+    """Check that there is one message and no incomplete file."""
     assert result.returncode in (0, 2), f"{where}: {result.stderr}"
     assert "Traceback" not in result.stderr, where
     assert result.stderr.count("where:") <= 1, f"{where}: {result.stderr}"
@@ -127,7 +127,7 @@ def check_refused(result: Result, trial: Path, where: str) -> None:
 
 
 def check_finishes(case: Case, inputs: Path, trial: Path, expected: Any, where: str) -> None:
-    """The same command, on a disk that works again, comes to the same."""
+    """Check that the same command gives the same results when the disk works again."""
     again, _ = attempt(case, inputs, trial, None)
     assert again.returncode == 0, f"{where}: {again.stderr}"
     assert case.outcome(trial / "out") == expected, where
@@ -136,7 +136,7 @@ def check_finishes(case: Case, inputs: Path, trial: Path, expected: Any, where: 
 
 
 def survive(case: Case, inputs: Path, trial: Path, expected: Any, nth: int, **how: bool) -> str:
-    """Let the n-th operation fail, then run the command again; which operation it was."""
+    """Let the n-th operation fail, then run the command again; returns the failed operation."""
     trial.mkdir()
     result, disk = attempt(case, inputs, trial, nth, **how)
     where = f"{case.name}, operation {nth} ({disk.log[nth - 1]})"

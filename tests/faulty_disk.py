@@ -1,8 +1,8 @@
-"""A disk that refuses: the n-th write, sync, rename, new file or new folder fails.
+"""A faulty disk: the n-th write, sync, rename, new file or new folder fails.
 
-`refusing(n, folder)` counts what the program asks of the disk inside `folder`, in Python and in
-the libraries that write for us, and lets the n-th of these operations fail as a system does. A
-write fails half-way.
+`refusing(n, folder)` counts the disk operations of the program inside `folder`, in Python and in
+libraries that write files, and makes the n-th of them fail as a system would. A write fails after
+half of its bytes.
 """
 
 import builtins
@@ -24,7 +24,7 @@ CODES = {"sync": errno.EIO, "rename": errno.EIO}
 
 
 class Disk:
-    """What was asked of the disk so far, and what becomes of the n-th time."""
+    """Counts disk operations and makes the n-th one fail."""
 
     def __init__(self, nth: int | None, folder: Path, *, stays: bool) -> None:
         self.nth, self.folder = nth, str(folder)
@@ -32,7 +32,7 @@ class Disk:
         self.log: list[str] = []
 
     def refuses(self, what: str, path: object) -> bool:
-        """Count an operation; true if it must fail."""
+        """Count an operation; returns whether it must fail."""
         if not str(path).startswith(self.folder):
             return False
         self.log.append(f"{what} {Path(str(path)).name}")
@@ -42,7 +42,7 @@ class Disk:
         return number == self.nth or self.stays
 
     def fail(self, what: str, path: object) -> None:
-        """Fail as the system would."""
+        """Raise the error that the system would raise."""
         code = CODES.get(what, errno.ENOSPC)
         raise OSError(code, os.strerror(code), str(path))
 
@@ -52,7 +52,7 @@ class Disk:
 
 
 class _Raw(io.FileIO):
-    """A file whose writes may fail half-way."""
+    """A file whose writes may fail after half of their bytes."""
 
     disk: Disk
 

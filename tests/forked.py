@@ -1,8 +1,8 @@
-"""Work in forks of a process that has loaded everything: they start quickly, to be killed.
+"""Run functions in forks of a process with all imports, which start quickly and can be killed.
 
-That process is multiprocessing's fork server, which has done nothing but import. A fork of a test's
-own process would inherit thread pools (of Rust's rayon, of OpenMP) whose threads are not there, and
-wait for them forever.
+That process is multiprocessing's fork server, which has only imported modules. A fork of a test's
+own process would inherit thread pools (of Rust's rayon, of OpenMP) without their threads, and wait
+for them forever.
 """
 
 import multiprocessing
@@ -56,7 +56,7 @@ class Fork:
 
     @cached_property
     def messages(self) -> str:
-        """What it wrote to standard error, once it has ended; nothing if it was killed."""
+        """Its standard error after its end; empty if it was killed."""
         with suppress(EOFError):
             return self._pipe.recv_bytes().decode()
         return ""
@@ -66,19 +66,19 @@ class Fork:
         return self._process.exitcode
 
     def wait(self) -> int:
-        """Wait for the end; the exit code."""
+        """Wait for the end; returns the exit code."""
         self._process.join()
         assert self._process.exitcode is not None
         return self._process.exitcode
 
     def kill(self, after: float = 0.0) -> bool:
-        """End it as `kill -9` does, after so many seconds; false if it had ended by itself."""
+        """Kill it as `kill -9` does after some seconds; returns False if it had already ended."""
         time.sleep(after)
         self._process.kill()
         return self.wait() == -signal.SIGKILL
 
     def wait_for_lines(self, path: Path, lines: int) -> None:
-        """Wait until the file has so many lines, or the process has ended."""
+        """Wait until the file has a number of lines, or the process has ended."""
         while self.poll() is None:
             if path.is_file() and path.read_bytes().count(b"\n") >= lines:
                 return
@@ -86,7 +86,7 @@ class Fork:
 
 
 def start(words: Sequence[object], *, first: Callable[[], None] | None = None) -> Fork:
-    """`headstart WORDS…` in a fork, which calls `first` before anything else."""
+    """Run `headstart WORDS…` in a fork, which first calls `first`."""
     return Fork(partial(_run, list(map(str, words)), first))
 
 

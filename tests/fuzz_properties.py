@@ -1,4 +1,4 @@
-"""The promises that fuzzing checks: exit code 0 or 2, no traceback, no row lost, nothing touched.
+"""The properties that fuzzing checks: exit code 0 or 2, no traceback, no lost row or changed file.
 
 Each property draws its case from Hypothesis. `tests/test_fuzz.py` tries some cases of each, `make
 fuzz` as many as the time allows.
@@ -52,7 +52,7 @@ def workshop() -> Path:
 
 @contextlib.contextmanager
 def own_folder() -> Iterator[Path]:
-    """A folder to work in, which is also the current one."""
+    """Make a temporary folder the current one."""
     workshop()
     before = Path.cwd()
     with tempfile.TemporaryDirectory(prefix="headstart-fuzz-") as name:
@@ -70,7 +70,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def run_promised(*words: object) -> Result:
-    """Run a command; it ends well or with one message."""
+    """Run a command and check that it succeeds or prints one message."""
     result = run_here([str(word) for word in words])
     assert result.returncode in (0, 2), f"{words}: exit {result.returncode}\n{result.stderr}"
     assert "Traceback" not in result.stderr, result.stderr
@@ -88,7 +88,7 @@ def any_file(data: st.DataObject, suffixes: list[str]) -> tuple[str, bytes]:
 
 
 def reading_any_file(data: st.DataObject) -> None:
-    """Every reader ends well or with one message, and writes nothing."""
+    """Every reader succeeds or prints one message, and writes nothing."""
     name, content = any_file(data, list(FILES))
     with own_folder() as folder:
         (folder / name).write_bytes(content)
@@ -98,7 +98,7 @@ def reading_any_file(data: st.DataObject) -> None:
 
 
 def predicting_any_file(data: st.DataObject) -> None:
-    """Rows in are rows out: every row that was read has its line, in order; or there is no file."""
+    """Every input row has a row in the output, in order, or there is no output file."""
     name, content = any_file(data, [".csv", ".tsv", ".jsonl", ".json", ".txt"])
     output = data.draw(st.sampled_from(["o.jsonl", "o.csv"]))
     with own_folder() as folder:
@@ -128,7 +128,7 @@ def _rows(path: Path) -> list[dict[str, object]]:
 
 
 def _named(row: dict[str, object]) -> dict[str, object]:
-    """The columns `row` and `error` may have given way to the input's own."""
+    """Find the columns `row` and `error`, which are renamed if the input has such columns."""
     found = {name: row.get(f"predicted_{name}", row.get(name)) for name in ("row", "error")}
     return row | found
 
@@ -137,7 +137,7 @@ DAMAGED = (".json", ".jsonl", ".toml", ".safetensors", ".csv", ".parquet")
 
 
 def opening_a_damaged_run(data: st.DataObject) -> None:
-    """A run with one damaged file answers or says so; a resume of it does, too."""
+    """A run with a damaged file predicts or reports the damage; a resume does, too."""
     command, source = data.draw(
         st.sampled_from(
             [
@@ -169,7 +169,7 @@ def opening_a_damaged_run(data: st.DataObject) -> None:
 
 
 def damage(path: Path, data: st.DataObject) -> None:
-    """Put something else into the file; in form it may still be one of its kind."""
+    """Replace the content of the file, possibly by a valid document of the same format."""
     content = path.read_bytes()
     if path.suffix == ".json" and data.draw(st.booleans()):
         path.write_bytes(data.draw(damaged_json(content)))
@@ -198,7 +198,7 @@ OPTIONS = {
 
 
 def giving_wild_options(data: st.DataObject) -> None:
-    """Any value of any option is used or refused; the user's files stay as they are."""
+    """Any value of any option is used or rejected; the user's files are not changed."""
     command = data.draw(st.sampled_from(list(OPTIONS)))
     option = data.draw(st.sampled_from(OPTIONS[command].split()))
     value = data.draw(st.sampled_from(WILD) | cells.filter(lambda text: "\0" not in text))

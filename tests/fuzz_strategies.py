@@ -50,7 +50,7 @@ def _encoded(text: str) -> bytes:
 
 @st.composite
 def tables(draw: st.DrawFn, delimiter: str = ",") -> bytes:
-    """A table of text and label, with cells that no table should have."""
+    """A table of texts and labels with invalid cells."""
     rows = draw(st.lists(st.tuples(cells, labels), max_size=8))
     header = draw(
         st.sampled_from([["text", "label"], ["label", "text"], ["text"], ["text", "text"]])

@@ -1,11 +1,11 @@
-"""Compare what Headstart computes with recorded facts, through its command line only.
+"""Compare the results of short trainings with recorded values, through the command line only.
 
     python -m tests.golden               compare with tests/golden.json, about two minutes
-    python -m tests.golden --only tasks  compare the groups whose name begins so
-    python -m tests.golden --write       record the facts anew, after a change that is meant
+    python -m tests.golden --only tasks  compare the groups whose names begin with "tasks"
+    python -m tests.golden --write       record new values, after an intended change
 
 All data is generated here with fixed seeds; every training has one thread and fp32. Only the
-command line is used, so the facts survive a rewrite of what is behind it.
+command line is used, so the values remain valid when the code behind it is rewritten.
 """
 
 import argparse
@@ -71,7 +71,7 @@ WRITERS: dict[str, tuple[str, Callable[[Path, int, int], Path]]] = {
 
 
 class Data:
-    """The generated files of one comparison, and the bases that several groups need."""
+    """The generated files of a comparison, and the bases that several groups use."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -90,7 +90,7 @@ class Data:
         return [folder, "--task", task]
 
     def base(self, objective: str) -> Path:
-        """A base after 60 steps; one that was made is not made again."""
+        """Return a base after 60 steps; it is trained only once."""
         folder = self.folder / f"p-{objective}"
         if not folder.is_dir():
             pretraining(self, objective, "--objective", objective, *FULL)
@@ -129,7 +129,7 @@ def pretraining(
 
 
 def base(data: Data) -> Cases:
-    """What bases do by themselves."""
+    """Record what bases do without a task."""
     prompt = "the old cat"
     greedy = run("generate", data.base("causal"), prompt, "--tokens", 12, "--temperature", 0)
     yield "generate", {"text": greedy["text"]}
@@ -192,7 +192,7 @@ def tasks(data: Data) -> Cases:
 
 
 def compare(group: str, expected: Facts, found: Facts) -> list[str]:
-    """One line per fact that differs."""
+    """Return a line for each fact that differs."""
     wrong = [f"{name}: not in both" for name in expected.keys() ^ found.keys()]
     for name in expected.keys() & found.keys():
         was, now = expected[name], found[name]

@@ -21,7 +21,7 @@ TINY = {"vocab_size": 300, "width": 16, "layers": 2, "heads": 2, "feed_forward_w
 
 
 def dataset(rows: int, seed: int = 0, sentences: int = 2, wrong: float = 0.0) -> Dataset:
-    """Texts about animals or people; `wrong` of the labels are turned around."""
+    """Texts about animals or people; a share `wrong` of the labels is flipped."""
     generator = random.Random(seed)
     texts, labels = [], []
     for number in range(rows):
@@ -86,7 +86,7 @@ def write_squad(path, texts=150, none=0.0, seed=0):
 
 
 def write_labels(path, rows=240, seed=0):
-    """Texts with none, some or all of three labels, as JSON lines."""
+    """Texts with none, some or all of three labels, as JSON Lines."""
     generator = random.Random(seed)
     lines = []
     for number in range(rows):
@@ -98,7 +98,7 @@ def write_labels(path, rows=240, seed=0):
 
 
 def write_pairs(path, rows=300, seed=0):
-    """Do both texts name the same thing?"""
+    """Pairs of texts; the label says whether both name the same thing."""
     generator = random.Random(seed)
     lines = ["premise,hypothesis,label\n"]
     for number in range(rows):

@@ -1,4 +1,4 @@
-"""A Ray of a test's own, which joins neither another test's nor the user's, nor they it."""
+"""A Ray cluster that is isolated from those of other tests and of the user."""
 
 import os
 import tempfile
@@ -10,7 +10,7 @@ from unittest import mock
 
 @contextmanager
 def own_ray() -> Iterator[Path]:
-    """Let Ray keep everything in a folder of its own, in which it also looks for what runs."""
+    """Make Ray store its files and look for clusters in a separate folder."""
     with (
         # Not a test's own folder: the names of sockets must be short.
         tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder,

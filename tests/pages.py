@@ -1,7 +1,7 @@
-"""What a page of the documentation tells people to type: its commands and its Python blocks.
+"""Find the commands and the Python blocks of a page of the documentation.
 
-A fenced block is `python`, `text` (what was printed), the content of a file, or commands. What was
-printed belongs to the block before it.
+A fenced block is `python`, `text` (the output of the block before it), the content of a file, or
+commands.
 """
 
 import re

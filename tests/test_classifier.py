@@ -1,4 +1,4 @@
-"""The estimator keeps scikit-learn's contract, over lists of strings."""
+"""The estimator follows scikit-learn's conventions, with lists of strings."""
 
 import json
 import pickle
@@ -170,6 +170,6 @@ def test_a_weight_of_zero_leaves_a_text_out_and_the_size_of_weights_does_not_mat
 
 
 @pytest.mark.parametrize("weights", [[1.0], [-1.0] * 60, [0.0] * 60, [np.nan] * 60])
-def test_weights_that_mean_nothing_are_refused(weights):
+def test_weights_that_mean_nothing_are_rejected(weights):
     with pytest.raises(ValueError, match="weight"):
         estimator().fit(TEXTS, LABELS, sample_weight=weights)

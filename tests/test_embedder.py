@@ -88,7 +88,7 @@ def test_skops_needs_to_trust_our_class_alone(base):
     assert np.array_equal(copy.transform(["a cat"]), fitted.transform(["a cat"]))
 
 
-def test_a_wrong_parameter_is_refused_when_fitting(base):
+def test_a_wrong_parameter_is_rejected_when_fitting(base):
     with pytest.raises(ValueError, match="pooling"):
         HeadstartEmbedder(base, pooling="sum").fit()
 

@@ -1,4 +1,4 @@
-"""What goes wrong outside our code is told in plain words, with its place and a fix."""
+"""Errors of the system and of libraries become messages with a place and a fix."""
 
 import errno
 import json

@@ -1,4 +1,4 @@
-"""The disk refuses at any operation of a command: one message, and the same command finishes.
+"""If any disk operation of a command fails, there is one message, and a second run succeeds.
 
 A few operations of each command; `make torture` takes `FAULTS` of them.
 """

@@ -1,4 +1,4 @@
-"""Files are whole or absent."""
+"""Files are complete or absent."""
 
 import errno
 
@@ -28,7 +28,7 @@ def test_other_cells_stay_as_they_are(cell):
     assert escape_formula(cell) == cell
 
 
-def test_a_place_that_cannot_be_written_is_refused_before_any_work(tmp_path):
+def test_a_place_that_cannot_be_written_is_rejected_before_any_work(tmp_path):
     file = tmp_path / "a.csv"
     file.write_text("")
     for wrong in (file, file / "run", tmp_path / ("x" * 300)):

@@ -1,4 +1,4 @@
-"""Folds of a budget's rows: each row chooses once, and never trains what chooses by it."""
+"""Folds of a budget's rows: each row is held out once."""
 
 import numpy as np
 import pytest

@@ -54,14 +54,14 @@ def test_validation_rows_of_an_unknown_class_do_not_matter():
     assert np.array_equal(one.coef_, other.coef_)
 
 
-def test_a_validation_part_of_strangers_is_refused():
+def test_a_validation_part_of_strangers_is_rejected():
     train, labels = drawn(10)
     with pytest.raises(HeadstartError, match="no validation row has a class"):
         select(train, labels, train, labels + 5, [1])
 
 
 def test_the_search_does_not_stop_at_the_first_rise_of_the_loss():
-    """A large, misleading feature hurts first; a small, exact one needs a large C."""
+    """A large feature misleads at small C; a small, exact feature needs a large C."""
     draw = np.random.default_rng(0)
 
     def part(sign):

@@ -1,4 +1,4 @@
-"""One process at a time works in a run or study folder; the second is told who does."""
+"""One process at a time writes to a run or study; a second one gets the name of the first."""
 
 import os
 import socket
@@ -29,7 +29,7 @@ def test_a_second_process_is_told_who_holds_the_folder(tmp_path):
         pass
 
 
-def test_training_into_a_folder_in_use_is_refused(tmp_path):
+def test_training_into_a_folder_in_use_is_rejected(tmp_path):
     with locked(tmp_path / "run"):
         (tmp_path / "run" / "something").write_text("")
         with pytest.raises(HeadstartError, match=f"in process {os.getpid()}") as rejected:
@@ -39,7 +39,7 @@ def test_training_into_a_folder_in_use_is_refused(tmp_path):
             finetune(config(), tmp_path / "run", splits=splits())
 
 
-def test_a_run_inside_the_folder_that_it_reads_is_refused(tmp_path):
+def test_a_run_inside_the_folder_that_it_reads_is_rejected(tmp_path):
     settings = small_config(tmp_path, steps=1)
     inside = settings.replace(corpus=[str(tmp_path)])
     with pytest.raises(HeadstartError, match="which is read"):
@@ -66,7 +66,7 @@ def test_what_a_killed_process_had_half_written_in_a_run_is_removed(tmp_path):
 
 @pytest.mark.parametrize("outer", ["a folder of runs", "a study"])
 def test_locking_a_folder_leaves_the_runs_inside_alone(tmp_path, outer):
-    """They may be at work: a half-written checkpoint there is somebody's."""
+    """Another process may be writing a checkpoint there."""
     (tmp_path / "base").mkdir()
     (tmp_path / "base" / "config.toml").touch()
     if outer == "a study":

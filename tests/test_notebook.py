@@ -1,4 +1,4 @@
-"""The lab's notebook is the lab's page: written from it, and run as a student would run it."""
+"""The lab's notebook equals the lab's page and runs."""
 
 import nbformat
 import pytest

@@ -1,4 +1,4 @@
-"""What the README and the guides tell people to type is typed here, and works."""
+"""The commands and the code of the README and the guides work."""
 
 import shutil
 import sys
@@ -48,7 +48,7 @@ LESS_TEXT = {"imdb": "all-my-text.txt", "rotten-tomatoes": "reviews.csv"}
 
 
 def shorter(words: list[str], *, less_text: bool = True) -> list[str]:
-    """The command, made short; what is not training is left as it is."""
+    """Shorten a command that trains; return others unchanged."""
     if words[1] not in SHORTER:
         return words
     kept = [
@@ -71,7 +71,7 @@ def shorter(words: list[str], *, less_text: bool = True) -> list[str]:
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A person's folder, with the files that the pages name."""
+    """A folder with the files that the pages name."""
     made_up = dataset(120)
     write_csv(tmp_path / "reviews.csv", made_up)
     write_corpus(tmp_path / "all-my-text.txt", documents=400)
@@ -98,7 +98,7 @@ def write_lab_part(folder: Path, name: str, pieces: list[str], labels: list[str]
 
 
 def write_models(folder: Path) -> None:
-    """Small models of `transformers` in the place of the large ones that a page names."""
+    """Write small models of `transformers` under the names of the large ones on a page."""
     pytest.importorskip("transformers")
     own = {"pad_token_id": 0, "max_position_embeddings": 128}  # as the small tokenizer needs it
     save(make("camembert", "ForMaskedLM", **own), folder / "models" / "camembert-base")
@@ -112,7 +112,7 @@ def write_models(folder: Path) -> None:
 
 @pytest.fixture
 def typed(monkeypatch, capsys):
-    """Type a command; it must end as the page says. What it printed comes back."""
+    """Run a command, which must end as the page says; returns its output."""
 
     def run(command: str, words: list[str]) -> str:
         monkeypatch.setattr(sys, "argv", words)
@@ -144,7 +144,7 @@ def type_commands(blocks: list[Block], typed, having: str = "") -> None:
 
 
 def assert_printed(block: Block, printed: str) -> None:
-    """Each line that the page shows was printed; `…` stands for what it leaves out."""
+    """Check that each line of the page was printed; `…` stands for omitted lines."""
     lines = {" ".join(line.split()) for line in printed.splitlines()}
     for line in block.printed:
         wanted = " ".join(line.split())

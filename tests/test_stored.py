@@ -1,4 +1,4 @@
-"""What is stored is checked when it is read: a damaged run is one message, never a wrong answer."""
+"""Stored files are checked when they are read: a damaged run gives one message."""
 
 import json
 import shutil
@@ -40,7 +40,7 @@ def copied(tmp_path):
 
 
 @pytest.mark.parametrize("number", [float("nan")])
-def test_weights_that_are_no_numbers_are_refused(trained, copied, number):
+def test_weights_that_are_no_numbers_are_rejected(trained, copied, number):
     run = copied(trained)
     weights = load_file(run / "model.safetensors")
     weights["base.embedding.weight"][3, 1] = number
@@ -69,7 +69,7 @@ def change(path, **values):
         ({"temperature": 0}, "damaged"),
     ],
 )
-def test_a_task_that_does_not_belong_to_the_weights_is_refused(trained, copied, values, message):
+def test_a_task_that_does_not_belong_to_the_weights_is_rejected(trained, copied, values, message):
     run = copied(trained)
     change(run / "task.json", **values)
     with pytest.raises(HeadstartError, match=message):
@@ -111,7 +111,7 @@ def test_a_damaged_summary_is_said(trained, copied, content):
 
 
 def flipped(path):
-    """The file with one bit of its last number turned: still a file of its kind, with numbers."""
+    """Flip one bit of the last number of a file, which stays a valid file."""
     content = bytearray(path.read_bytes())
     content[-4] ^= 1
     path.write_bytes(content)

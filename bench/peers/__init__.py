@@ -1,1 +1,1 @@
-"""What Headstart is measured against, each as short as its users write it."""
+"""The tools that Headstart is compared with, in the short form in which people use them."""

@@ -1,4 +1,4 @@
-"""Made-up documents with the lengths of the lab's reviews; speed does not depend on the words."""
+"""Generate documents with the lengths of the lab's reviews; speed does not depend on the words."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import tokenizers
 
 
 def make_documents(vocab_size: int, count: int = 2_000, seed: int = 0) -> list[np.ndarray]:
-    """Documents of 30 to 500 tokens, frequent tokens far more often than rare ones (Zipf)."""
+    """Generate documents of 30 to 500 tokens with a Zipf distribution."""
     random = np.random.default_rng(seed)
     lengths = np.clip(random.lognormal(4.9, 0.7, count), 30, 500).astype(int)
     ranks = np.arange(1, vocab_size - 10)
@@ -17,17 +17,17 @@ def make_documents(vocab_size: int, count: int = 2_000, seed: int = 0) -> list[n
 
 
 def make_labels(documents: list[np.ndarray]) -> list[int]:
-    """Two classes, by a flip of a coin."""
+    """Draw one of two classes for each document at random."""
     return np.random.default_rng(1).integers(2, size=len(documents)).tolist()
 
 
 def make_texts(documents: list[np.ndarray]) -> list[str]:
-    """The same documents in letters: a word for each token."""
+    """Write the documents as texts, with one word per token."""
     return [" ".join(f"w{number}" for number in document) for document in documents]
 
 
 def make_tokenizer(vocab_size: int, folder: Path) -> Path:
-    """The file of a tokenizer that makes the documents of those texts again."""
+    """Write a tokenizer that converts these texts back to the documents; return its file."""
     names = ["[PAD]", "[UNK]", *(f"w{number}" for number in range(2, vocab_size))]
     words = {name: number for number, name in enumerate(names)}
     inner = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="[UNK]"))

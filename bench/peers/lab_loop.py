@@ -35,7 +35,7 @@ class LabModel(nn.Module):
 
 
 def batches(documents: list[np.ndarray], size: int) -> Iterator[tuple[np.ndarray, torch.Tensor]]:
-    """Shuffled, and padded to the longest text: which documents they are, and (T, B) tokens."""
+    """Yield shuffled batches: the numbers of the documents, and their padded tokens (T, B)."""
     order = np.random.default_rng(0).permutation(len(documents))
     for start in range(0, len(order) - size, size):
         rows = order[start : start + size]
@@ -46,7 +46,7 @@ def batches(documents: list[np.ndarray], size: int) -> Iterator[tuple[np.ndarray
 def pretrain_steps(
     documents: list[np.ndarray], *, vocab_size: int, width: int, layers: int, heads: int, batch: int
 ) -> Iterator[int]:
-    """Pretrain; yields the real tokens of each step."""
+    """Pretrain; yields the tokens of each step, without padding."""
     model = LabModel(vocab_size, width, layers, heads, vocab_size)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
     for rows, tokens in batches(documents, batch):
@@ -69,7 +69,7 @@ def finetune_steps(
     heads: int,
     batch: int,
 ) -> Iterator[int]:
-    """Fine-tune on two classes, read off the last position; yields the real tokens of each step."""
+    """Fine-tune a classifier on the last position; yields the tokens of each step."""
     model = LabModel(vocab_size, width, layers, heads, 2)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
     for rows, tokens in batches(documents, batch):

@@ -1,7 +1,7 @@
 """A load generator on raw sockets: many clients in one process, each with one connection.
 
-A client sends its next request when its last one is answered. With `rate`, requests come at that
-pace whatever happens to those before (an open loop), as strangers' requests do.
+In a closed loop, a client sends its next request when it has the response to the last one. In an
+open loop, requests are sent at a fixed rate, whether or not earlier ones were answered.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ import numpy as np
 
 @dataclass
 class Load:
-    """What came back: seconds of each answer, and how many there were of each status."""
+    """The results of a load test: the latency of each response and the counts of each status."""
 
     seconds: float = 0.0
     latencies: list[float] = field(default_factory=list)
@@ -27,7 +27,7 @@ class Load:
 
     @property
     def pace(self) -> float:
-        """Answers (200) per second."""
+        """Responses with status 200 per second."""
         return self.statuses[200] / self.seconds
 
     def percentile(self, share: float) -> float:
@@ -36,7 +36,7 @@ class Load:
 
 
 def sum_of(loads: Sequence[Load]) -> Load:
-    """Loads that followed each other, as one."""
+    """Join loads that followed each other."""
     whole = Load()
     for load in loads:
         whole.seconds += load.seconds
@@ -48,14 +48,14 @@ def sum_of(loads: Sequence[Load]) -> Load:
 
 
 def request(text: str, path: str = "/predict") -> bytes:
-    """A whole request for one text."""
+    """Return the bytes of a request for one text."""
     body = json.dumps({"inputs": text}).encode()
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     return head.encode() + f"Content-Length: {len(body)}\r\n\r\n".encode() + body
 
 
 class Client(asyncio.Protocol):
-    """One connection; `ask` sends a request and gives its status and its body."""
+    """One connection; `ask` sends a request and returns the status and body of its response."""
 
     def __init__(self) -> None:
         self.buffer = b""
@@ -100,9 +100,9 @@ async def connect(port: int) -> Client:
 async def closed_loop(
     port: int, texts: Sequence[str], clients: int, seconds: float, expected: dict[str, float]
 ) -> Load:
-    """So many clients, each with one request under way at a time.
+    """Run `clients` clients, each of which waits for its response before its next request.
 
-    Answers of texts in `expected` (the score of the first label) are compared with it.
+    Predictions of texts in `expected` are compared with its scores of the first label.
     """
     load = Load()
     requests = [request(text) for text in texts]
@@ -133,7 +133,7 @@ async def closed_loop(
 
 
 def check(load: Load, status: int, body: bytes, wanted: float | None) -> None:
-    """Count an answer that is not the one that the same text had alone."""
+    """Count a prediction that differs from the one of the same text alone."""
     if status == 200 and wanted is not None:
         found = {one["label"]: one["score"] for one in json.loads(body)}
         load.wrong += abs(max(found.values()) - wanted) > TOLERANCE
@@ -145,7 +145,7 @@ TOLERANCE = 1e-4
 async def open_loop(
     port: int, texts: Sequence[str], rate: float, seconds: float, expected: dict[str, float]
 ) -> Load:
-    """`rate` requests per second, over as many connections as that takes."""
+    """Send `rate` requests per second, over as many connections as needed."""
     load = Load()
     requests = [request(text) for text in texts]
     free: list[Client] = []

@@ -1,4 +1,4 @@
-"""How a benchmark measures: every task in a process of its own, in turn, a few times; one table."""
+"""Run the tasks of a benchmark in separate processes, taking turns, and print a table."""
 
 import argparse
 import json
@@ -33,7 +33,7 @@ WARM_STEPS = 2
 
 
 def pace(steps: Iterable[int], seconds: float) -> float:
-    """Tokens (or what the steps count) a second, after a few steps to warm up."""
+    """Measure tokens (or what the steps count) per second, after a few warm-up steps."""
     done, start, now = 0, 0.0, 0.0
     for number, count in enumerate(steps, start=1):
         now = time.perf_counter()
@@ -47,13 +47,13 @@ def pace(steps: Iterable[int], seconds: float) -> float:
 
 
 def pace_of(ends: Sequence[tuple[int, float]]) -> float:
-    """The same for steps that are over: what each counts, and the moment it ended."""
+    """Compute the same from the count and the end time of each step."""
     timed = ends[WARM_STEPS:]
     return sum(count for count, _ in timed) / (timed[-1][1] - ends[WARM_STEPS - 1][1])
 
 
 def peak_memory() -> float:
-    """Gigabytes; of this process alone (a child's ru_maxrss starts at its parent's)."""
+    """Return the peak memory of this process in GB; ru_maxrss would include the parent's peak."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM"):
             return int(line.split()[1]) / 1e6
@@ -61,9 +61,10 @@ def peak_memory() -> float:
 
 
 def cpu_times() -> tuple[float, float]:
-    """Ticks that were wanted of the CPUs, and those of them that a host gave to other machines.
+    """Return the CPU ticks that this machine needed, and those that its host took away (steal).
 
-    Nothing else shows it: a virtual machine runs alone and is slow. Zero where it is not told.
+    On a virtual machine, steal is the only sign of other load on the host. Both are zero where the
+    system does not report them.
     """
     try:
         ticks = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
@@ -74,7 +75,7 @@ def cpu_times() -> tuple[float, float]:
 
 
 def measure(task: Task) -> dict[str, float]:
-    """Run one task of this benchmark in a process of its own."""
+    """Run one task of this benchmark in a separate process."""
     command = [sys.executable, sys.argv[0], "--child", json.dumps(task)]
     before = cpu_times()
     result = subprocess.run(command, capture_output=True, text=True)
@@ -86,7 +87,7 @@ def measure(task: Task) -> dict[str, float]:
 
 
 def in_turn(tasks: dict[str, Task], repetitions: int) -> Found:
-    """Each task several times, one after the other, so that a noisy moment hits them all."""
+    """Run the tasks several times, taking turns, so that other load affects all of them."""
     found: dict[str, list[dict[str, float]]] = {name: [] for name in tasks}
     for _ in range(repetitions):
         for name, task in tasks.items():
@@ -106,12 +107,12 @@ def in_turn(tasks: dict[str, Task], repetitions: int) -> Found:
 
 
 def best_of(choices: Sequence[Task], **trial: Any) -> Task:
-    """The fastest of several settings, each tried once and shortly."""
+    """Return the fastest of several settings, each tried once for a short time."""
     return max(choices, key=lambda task: measure({**task, **trial})["speed"])
 
 
 def trainer_choices(task: Task) -> list[Task]:
-    """What may suit `Trainer` here: bf16 or not, fused or eager attention."""
+    """Return the settings of `Trainer` to try: with and without bf16, fused and eager attention."""
     return [
         {**task, "who": "Trainer", "bf16": bf16, "attention": attention}
         for bf16 in ((False, True) if task["precision"] == "bf16" else (False,))
@@ -128,7 +129,7 @@ def ratio(found: Found, ours: str, theirs: str) -> float:
 
 
 def show(title: str, found: Found, goals: list[str], unit: str = "tokens/s") -> None:
-    """The table. `stolen`: the most of the CPU time that the host took away in one measurement."""
+    """Print the table; `stolen` is the largest share of CPU time that the host took away."""
     print(f"\n{title}")
     print(f"  {'':34}{unit:>10}{'(lowest to highest)':>24}{'peak GB':>10}{'stolen':>8}")
     for name, row in found.items():
@@ -141,7 +142,7 @@ def show(title: str, found: Found, goals: list[str], unit: str = "tokens/s") -> 
 
 
 def describe_machine() -> Task:
-    """Print what this machine is; the threads and the precision that suit it."""
+    """Print the CPU; return the threads and the precision to use."""
     import torch
 
     from headstart.machine import choose_precision, choose_threads, look_up
@@ -160,9 +161,9 @@ def start(
     speed: Callable[[Task], float],
     parts: Sequence[str] = (),
 ) -> None:
-    """The command line of a benchmark. Its processes call it again, each with one task.
+    """Run the command line of a benchmark; its processes call it again, each with one task.
 
-    `main` is called with whether to be quick and, if the benchmark has parts, those to measure.
+    `main` is called with the value of `--quick` and, if the benchmark has parts, with those to run.
     """
     parser = argparse.ArgumentParser(
         description=about, formatter_class=argparse.RawDescriptionHelpFormatter

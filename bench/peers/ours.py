@@ -1,4 +1,4 @@
-"""Headstart's own training step, on a store made of the same documents."""
+"""Headstart's training step, on a token store of the same documents."""
 
 import tempfile
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ STEPS = 10**6  # more than any measurement takes
 
 
 class FewSpecials:
-    """As much of a tokenizer as a training step asks for."""
+    """The part of a tokenizer that a training step needs."""
 
     pad_id, begin_id, end_id, mask_id, separator_id = 0, 2, 3, 5, 4
     fingerprint = "made up"
@@ -53,7 +53,7 @@ def pretrain_steps(
     precision: str,
     softmax: str = "auto",
 ) -> Iterator[int]:
-    """Train as `headstart pretrain` does; yields the real tokens of each step."""
+    """Train as `headstart pretrain` does; yields the tokens of each step, without padding."""
     config = PretrainConfig.create(
         corpus=["made up"],
         preset=name,
@@ -82,7 +82,7 @@ def pretrain_steps(
 
 
 def trained_tokens(trainer: Trainer, steps: int, folder: Path) -> Iterator[int]:
-    """Take steps as `Trainer.fit` does; yields the tokens that each has read."""
+    """Take steps as `Trainer.fit` does; yields the tokens that each step has read."""
     metrics, state = MetricsFile(folder), trainer.state
     state.steps = steps
     while state.step < steps:

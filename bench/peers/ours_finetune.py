@@ -1,4 +1,4 @@
-"""Headstart's own fine-tuning and prediction, on texts of the same documents."""
+"""Headstart's fine-tuning and prediction, on texts of the same documents."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,7 +38,7 @@ def finetune_steps(
     folder: Path,
     **how: Any,
 ) -> Iterator[int]:
-    """Fine-tune; yields how many tokens each step's texts have, left out or not."""
+    """Fine-tune; yields the tokens of each step's texts, dropped ones included."""
     rows = Dataset("made up", make_texts(documents), labels, CLASSES)
     config = FinetuneConfig.create(
         dataset=[rows.name],
@@ -71,7 +71,7 @@ def finetune_steps(
 
 
 class Predictor:
-    """`predict` with a network of random weights."""
+    """Headstart's prediction with a network of random weights."""
 
     def __init__(self, name: str, kind: str, sizes: dict[str, int], folder: Path) -> None:
         chosen = preset(name, objective=kind, **sizes)
@@ -84,7 +84,7 @@ class Predictor:
 
 
 class ExportedPredictor(Predictor):
-    """The same with its export to ONNX."""
+    """Prediction with the ONNX export of such a network."""
 
     def __init__(
         self, name: str, kind: str, sizes: dict[str, int], folder: Path, *, int8: bool

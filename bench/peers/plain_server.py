@@ -1,8 +1,8 @@
-"""The server that people write first: FastAPI around a `pipeline` of transformers.
+"""A minimal server for comparison: FastAPI around a `pipeline` of transformers.
 
     python bench/peers/plain_server.py EXPORTED PORT
 
-The route is a plain function, so FastAPI calls it in its pool of threads; the pipeline answers one
+The route is a plain function, so FastAPI calls it in its thread pool; the pipeline predicts one
 text at a time.
 """
 

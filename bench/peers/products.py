@@ -1,4 +1,4 @@
-"""The limit: the matrix products of a training step alone, at the sizes of the step."""
+"""The matrix products of a training step alone: a lower bound of its time."""
 
 import time
 
@@ -10,7 +10,7 @@ from headstart.model.presets import preset
 def seconds(
     name: str, kind: str, sizes: dict[str, int], tokens: int, share: float, dtype: torch.dtype
 ) -> float:
-    """One step's products: forwards once, backwards twice (for the input and for the weight)."""
+    """Time the products of a step: one forward, two backward (for input and weight)."""
     base = preset(name, objective="causal" if kind == "causal" else "masked", **sizes).base
     ways_up = 2 if base.gated else 1
     shapes = [

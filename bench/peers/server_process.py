@@ -1,4 +1,4 @@
-"""Servers under test, each in a process of its own, and the classifier that all of them serve."""
+"""The servers to compare, each in a separate process, and the classifier that all of them serve."""
 
 import json
 import socket
@@ -23,16 +23,16 @@ PLAIN = Path(__file__).parent / "plain_server.py"
 
 
 def make_run(folder: Path, texts: list[str]) -> None:
-    """A classifier of the preset `small` with random weights: training would not change its speed.
+    """Write a classifier of the preset `small` with random weights, which do not affect the speed.
 
-    `run` is ours; `huggingface` and `onnx` are its exports, which answer the same.
+    The folder `run` has Headstart's run; `huggingface` and `onnx` have its exports.
     """
     tokenizer = train_tokenizer(texts, vocab_size=8_192)
     task = Classification(("negative", "positive"))
     chosen = preset("small", objective="masked", vocab_size=tokenizer.vocab_size)
     head = stock_head(task.head(chosen, None), chosen.base)
     model = build_model(chosen.base, head, seed=0).eval()
-    with torch.no_grad():  # so that answers differ from text to text
+    with torch.no_grad():  # so that predictions differ between texts
         for parameter in model.head.parameters():
             parameter.mul_(20)
     NetworkRun(folder / "run", model, tokenizer, 512, "truncate", task=task).save(folder / "run")
@@ -46,7 +46,7 @@ def make_run(folder: Path, texts: list[str]) -> None:
 
 @contextmanager
 def ours(run: Path, *options: str) -> Iterator[tuple[int, psutil.Process]]:
-    """`headstart serve`: its port and its process."""
+    """Start `headstart serve`; yields its port and process."""
     command = [sys.executable, "-m", "headstart", "serve", str(run), "--port", "0", "--json"]
     server = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True)
     assert server.stdout is not None
@@ -66,7 +66,7 @@ def ours(run: Path, *options: str) -> Iterator[tuple[int, psutil.Process]]:
 
 @contextmanager
 def plain(exported: Path) -> Iterator[tuple[int, psutil.Process]]:
-    """The plain server: its port and its process."""
+    """Start the plain server; yields its port and process."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -86,6 +86,6 @@ def plain(exported: Path) -> Iterator[tuple[int, psutil.Process]]:
 
 
 def memory(process: psutil.Process) -> float:
-    """Megabytes of a server with all of its workers."""
+    """Return the memory of a server and all of its workers, in MB."""
     everyone = [process, *process.children(recursive=True)]
     return sum(one.memory_info().rss for one in everyone) / 1e6

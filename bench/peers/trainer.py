@@ -1,8 +1,8 @@
 """Hugging Face `Trainer` with a Llama (causal) or a BERT (masked) of the same size.
 
-At its best settings on a CPU: the same batch, bf16 where it helps, no logging, no saving. For
-pretraining, documents are joined and cut into full rows (no padding); for fine-tuning, texts of
-similar length share a batch, which is padded to its longest text.
+The settings are the best ones on a CPU: the same batch, bf16 where it is faster, no logging, no
+saving. For pretraining, documents are joined and cut into full rows without padding. For
+fine-tuning, texts of similar length share a batch, which is padded to its longest text.
 """
 
 import time
@@ -23,7 +23,7 @@ from transformers import (
 )
 
 PAD, MASK = 0, 5
-Ends = list[tuple[int, float]]  # what each step counts, and the moment it ended
+Ends = list[tuple[int, float]]  # the count and the end time of each step
 
 
 def make_config(kind: str, sizes: dict[str, int], length: int, attention: str) -> Any:
@@ -41,7 +41,7 @@ def make_config(kind: str, sizes: dict[str, int], length: int, attention: str) -
         return LlamaConfig(**common, tie_word_embeddings=True)
     # Without a gate, BERT's feed-forward needs 3/2 of the width for as many weights.
     common["intermediate_size"] = common["intermediate_size"] * 3 // 2
-    dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}  # as in ours
+    dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}  # as in Headstart
     return BertConfig(**common, **dropout)
 
 
@@ -54,7 +54,7 @@ class _Clock(TrainerCallback):
 
 
 def _train(model: Any, data: list[Any], collate: Any, rows: int, **settings: Any) -> list[float]:
-    """The moments at which the steps ended."""
+    """Train; return the count and the end time of each step."""
     clock = _Clock()
     arguments = TrainingArguments(
         per_device_train_batch_size=rows,
@@ -86,7 +86,7 @@ def pretrain(
     attention: str,
     folder: str,
 ) -> Ends:
-    """Pretrain for `steps`; a step counts its tokens."""
+    """Pretrain for `steps` steps; the count of a step is its tokens."""
     stream = torch.from_numpy(np.concatenate(documents)).long()
     count = len(stream) // length
     data = [{"input_ids": row} for row in stream[: count * length].view(count, length)]
@@ -120,7 +120,7 @@ def finetune(
     attention: str,
     folder: str,
 ) -> Ends:
-    """Fine-tune for `steps`; a step counts its texts."""
+    """Fine-tune for `steps` steps; the count of a step is its texts."""
     data = [
         {"input_ids": torch.from_numpy(document).long(), "labels": label}
         for document, label in zip(documents, labels, strict=True)

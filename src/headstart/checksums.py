@@ -1,7 +1,7 @@
-"""Checksums inside safetensors files: what is read is what was written.
+"""Checksums inside safetensors files, which detect damage when a file is read.
 
-The format itself has none: a flipped bit would be another number. A file of another program, which
-has no checksum, is read as it is.
+The format itself has none, so a flipped bit would go unnoticed. A file of another program, which
+has no checksum, is read without this check.
 """
 
 import hashlib
@@ -32,13 +32,13 @@ def checksum(arrays: Arrays, about: str = "") -> str:
 
 
 def check_checksum(path: Path, arrays: Arrays, *, fix: str) -> str:
-    """Reject a file whose content is not what its checksum says; return the text about it."""
+    """Reject a file whose content does not match its checksum; return the text about it."""
     with safe_open(path, framework="numpy") as file:
         stored = (file.metadata() or {}).get(KEY)
     about = "" if stored is None else str(stored[DIGITS:])
     if stored is not None and stored[:DIGITS] != checksum(arrays, about):
         raise HeadstartError(
-            f"{path.name} is damaged: its checksum is not that of its content", where=path, fix=fix
+            f"{path.name} is damaged: its content does not match its checksum", where=path, fix=fix
         )
     return about
 

@@ -64,7 +64,7 @@ HUGGINGFACE_SETTINGS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting, as everything that is generated from it sees it."""
+    """One setting, from which its option, help and checks are generated."""
 
     name: str
     kind: type  # of a value, or of an item of a list: `bool`, `int`, `float` or `str`
@@ -367,7 +367,7 @@ SIZES = ("vocab_size", "width", "layers", "heads", "feed_forward_width")
 
 @dataclass(kw_only=True)
 class NetworkSettings(Config):
-    """The base, or the network where no base decides about it."""
+    """The base, or the sizes of a network without a base."""
 
     base: str | None = setting(
         None, "Start from this pretrained run or from hf:NAME; by default from a new network.",
@@ -407,12 +407,12 @@ class NetworkSettings(Config):
     def base_problems(
         self, need_base: tuple[str, ...] = (), decided: tuple[str, ...] = ()
     ) -> list[str]:
-        """Name the given settings that need a base, or that a base decides about like the sizes."""
+        """List problems of settings that need a base, or that a base determines, like the sizes."""
         if self.base is None:
             return [f"{name} needs a base" for name in need_base if getattr(self, name)]
         names = (*SIZES, "tokenizer", *decided)
         given = [name for name in names if getattr(self, name) is not None]
-        return [f"with a base, {', '.join(given)} cannot be set: the base decides"] if given else []
+        return [f"{', '.join(given)} cannot be set with a base"] if given else []
 
 
 @dataclass(kw_only=True)
@@ -523,7 +523,7 @@ class PretrainConfig(NetworkSettings, MachineSettings):
     )  # fmt: skip
     weight_decay: float = setting(0.1, "Weight decay.", advanced=True, minimum=0, maximum=100)
     evaluations: int = setting(
-        10, "How often the held-out loss is measured.", advanced=True, minimum=1, maximum=1_000_000
+        10, "Evaluations of the held-out loss.", advanced=True, minimum=1, maximum=1_000_000
     )
 
     def problems(self) -> list[str]:
@@ -557,8 +557,8 @@ class FinetuneConfig(DatasetSettings, NetworkSettings, MachineSettings):
         advanced=True,
     )
     objective: Literal["causal", "masked"] | None = setting(
-        None, "Without a base: the attention of the network, causal, or bidirectional as in a "
-        "masked base; by default the preset's.",
+        None, "Without a base: causal, or masked for bidirectional attention; by default the "
+        "preset's.",
         panel="Model", advanced=True,
     )  # fmt: skip
     pooling: Pooling | None = setting(
@@ -604,7 +604,7 @@ class FinetuneConfig(DatasetSettings, NetworkSettings, MachineSettings):
         below=1,
     )
     average: float = setting(
-        0.0, "Average the weights of the last epochs: this share of all epochs.",
+        0.0, "Share of the epochs, counted from the end, whose weights are averaged.",
         advanced=True, minimum=0, maximum=1,
     )  # fmt: skip
     selection_metric: Literal["metric", "loss", "last"] = setting(
@@ -671,7 +671,7 @@ class StudyConfig(DatasetSettings, NetworkSettings):
         [], "Label budgets, separated by commas; by default 100,400,all.", panel="Study"
     )
     seeds: int = setting(
-        3, "How often each training is repeated.", panel="Study", minimum=1, maximum=1_000
+        3, "Number of repetitions of each training.", panel="Study", minimum=1, maximum=1_000
     )
     folds: int | None = setting(
         None, "Folds in which every labelled row is evaluated once; 1: evaluate on a test part. By "
@@ -806,7 +806,7 @@ class StudyConfig(DatasetSettings, NetworkSettings):
 
     @property
     def uses_own_texts(self) -> bool:
-        """Whether the training texts are the corpus: none was given, and an arm needs one.
+        """Whether the training texts are the corpus, because none was given and an arm needs one.
 
         With a base, only arms that need co-occurrence vectors need a corpus.
         """

@@ -14,8 +14,8 @@ import tomllib
 class HeadstartError(Exception):
     """A problem that the user can solve: its cause, its place, what the user can do, and its code.
 
-    The command line prints it without a traceback and ends with exit code 2. Programs decide by
-    the code, never by the wording.
+    The command line prints it without a traceback and ends with exit code 2. Programs should test
+    `code`, not the text of the message.
     """
 
     def __init__(
@@ -45,19 +45,19 @@ CAUSES = {
     errno.EFBIG: ("a file is too large for the limit here", "ulimit -f unlimited", "disk"),
     errno.EACCES: ("no permission", "change the permissions, or use another place", "permission"),
     errno.EPERM: ("no permission", "change the permissions, or use another place", "permission"),
-    errno.EROFS: ("this disk can only be read", "choose a place on another disk", "permission"),
+    errno.EROFS: ("this disk is read-only", "choose a place on another disk", "permission"),
     errno.ENAMETOOLONG: ("the name is too long for this disk", "choose a shorter name", "path"),
     errno.ENOENT: ("there is no such file or folder", "check the spelling", "not-found"),
     errno.ENOTDIR: ("a part of this path is a file, not a folder", "choose another path", "path"),
     errno.EISDIR: ("this is a folder, and a file was expected", "name a file in it", "path"),
     errno.EEXIST: ("there is a file of this name already", "choose another name", "path"),
-    errno.ELOOP: ("the links here lead in a circle", "name the file itself", "path"),
+    errno.ELOOP: ("the symbolic links here form a loop", "name the file itself", "path"),
     errno.EMFILE: ("too many files are open", "raise the limit: ulimit -n 4096", "open-files"),
     errno.ENFILE: ("too many files are open", "close other programs", "open-files"),
     errno.EIO: ("the disk could not be read or written", "check the disk", "disk"),
     errno.ENOMEM: ("there is not enough memory", "close programs or use smaller sizes", "memory"),
 }
-# Codes of what is wrong with a place on the disk, which another place would solve.
+# Codes of problems with a place on the disk, which another place would solve.
 FILE_CODES = {"disk", "permission", "path", "not-found"}
 # What other exceptions mean: types, cause, fix and code.
 KINDS = (
@@ -85,9 +85,9 @@ LIBRARIES = {
 
 
 def explain(error: BaseException, *, where: object = None) -> HeadstartError | None:
-    """Say in plain words what an error from outside means; `where`, if it does not say so itself.
+    """Convert an error of the system or of a library; `where` is its place if it names none.
 
-    Returns `None` for a bug of ours, and for a reader that closed its pipe.
+    Returns `None` for a bug of Headstart, and for a reader that closed its pipe.
 
     >>> print(explain(OSError(28, "No space left on device"), where="runs/base"))
     the disk is full

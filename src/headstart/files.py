@@ -1,4 +1,4 @@
-"""Files and folders that Headstart writes: whole or absent, by one process, in known places."""
+"""Write files atomically, lock folders, and find the cache."""
 
 import errno
 import json
@@ -16,11 +16,11 @@ from headstart.errors import HeadstartError, explain
 
 CONFIG_FILE = "config.toml"  # of a run or study
 LOCK = ".lock"
-HOLDER = ".lock.json"  # next to it, because whoever tries to lock empties the lock's own file
+HOLDER = ".lock.json"  # a separate file, because each attempt to lock empties the lock file
 # The folders inside a run or study in which it writes files.
 INNER = ("tokenizer", "tables", "figures", "checkpoints", "jobs", "runs")
-PART = ".headstart.part"  # how the name of a file ends that is not whole yet
-_FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.]+(e[+-]?\d+)?$)")  # a number is none
+PART = ".headstart.part"  # the suffix of a file that is not complete yet
+_FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.]+(e[+-]?\d+)?$)")  # numbers are not formulas
 
 
 @contextmanager
@@ -36,7 +36,7 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.touch()
         mode = temporary.stat().st_mode
         yield temporary
-        temporary.chmod(mode)  # safetensors' 0600 would lock out the user's group
+        temporary.chmod(mode)  # safetensors sets 0600, whatever the user's umask is
         sync(temporary)
         temporary.replace(path)
         sync(path.parent)
@@ -67,7 +67,7 @@ def escape_formula(cell: str) -> str:
 
 
 def check_file(path: Path) -> None:
-    """Refuse, before any work, a file that could not be written."""
+    """Reject a file that cannot be written, before any work is done."""
     check_folder(path.parent, path)
     if path.is_dir():
         raise HeadstartError(
@@ -79,7 +79,7 @@ def check_file(path: Path) -> None:
 
 
 def check_folder(folder: Path, file: Path | None = None) -> None:
-    """Refuse, before any work, a folder that could not be made or written to, for a file in it."""
+    """Reject a folder for files that cannot be made or written to, before any work is done."""
     wanted = file or folder
     try:
         existing = next(one for one in (folder, *folder.absolute().parents) if one.exists())
@@ -114,8 +114,8 @@ def locked(folder: Path, what: str = "run") -> Iterator[None]:
     """Hold the folder's lock, so that no second process writes into it.
 
     A second process gets a `HeadstartError` with the code "locked". In a run's folder, files that
-    a killed process left half-written are removed. The folder is made where it does not exist, and
-    removed again where nothing was written into it.
+    a killed process left incomplete are removed. The folder is made if it does not exist, and
+    removed again if nothing was written into it.
     """
     from filelock import FileLock, Timeout
 
@@ -141,16 +141,16 @@ def locked(folder: Path, what: str = "run") -> Iterator[None]:
         _remove_leftovers(folder)
         (folder / HOLDER).unlink(missing_ok=True)
         if made and [path.name for path in folder.iterdir()] in ([], [LOCK]):
-            with suppress(OSError):  # another process that waits for the lock has made it anew
+            with suppress(OSError):  # another process that waits for the lock has made it again
                 (folder / LOCK).unlink(missing_ok=True)
                 folder.rmdir()
         lock.release()
 
 
 def _remove_leftovers(folder: Path) -> None:
-    """Remove what a killed process left half-written in a run's or study's own folder.
+    """Remove the incomplete files of a killed process from the folder of a run or study.
 
-    Runs inside it are not touched: they have locks of their own, and may be at work.
+    Runs inside it are not changed: they have their own locks, and a process may be writing there.
     """
     for place in (folder, *(folder / name for name in INNER)) if is_run(folder) else ():
         for path in place.glob(f".*{PART}"):

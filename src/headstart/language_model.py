@@ -24,14 +24,14 @@ OTHER_MASK = {
     ),
     False: (
         "masked",
-        "it was trained to predict masked words from both sides, not to continue a text",
+        "it was trained to predict masked tokens from both sides, not to continue a text",
         "use headstart fill with it, or pretrain with --objective causal",
     ),
 }
 
 
 def open_language_model(folder: Path, *, causal: bool, to: str) -> NetworkRun:
-    """Open a run for an action `to` (write, fill …); an error says why it is not possible."""
+    """Open a run; `to` names the action in the error of a run that does not support it."""
     run = NetworkRun.open(folder)
     if not isinstance(run.model.head_config, LanguageModelingConfig):
         raise HeadstartError(

@@ -59,12 +59,12 @@ def _container_limit(name: str) -> list[int]:
 
 
 def choose_threads(wanted: int | None = None) -> int:
-    """Threads for the matrix products: one a physical core; a second there only waits."""
+    """Choose the number of threads: one per physical core, as a second one would only wait."""
     return wanted or max(1, min(usable_cores(), psutil.cpu_count(logical=False) or 1))
 
 
 def pick_device(wanted: str | None = None) -> torch.device:
-    """`cuda` or `mps` where there is one, else `cpu`; `wanted` overrides, if it is here."""
+    """Choose the device: `wanted`, which must exist; else `cuda` or `mps` if any, else `cpu`."""
     found = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     here = [name for name, is_here in found.items() if is_here] + ["cpu"]
     try:
@@ -79,14 +79,14 @@ def pick_device(wanted: str | None = None) -> torch.device:
     )
 
 
-# Converting to bf16 and back costs time too; a small gain in the product is a loss in the end.
+# Converting to bf16 and back takes time, too: the products must be faster by this factor.
 WORTHWHILE = 1.3
 ISA, WITHOUT_AMX = "ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16"
 _TRIAL = "import torch; a = torch.ones(512, 512, dtype=torch.bfloat16); a @ a"
 
 
 def choose_precision(device: torch.device) -> dict[str, Any]:
-    """Time the same product in both precisions, in turn, and take bf16 where it pays; say why."""
+    """Choose bf16 if matrix products are sufficiently faster with it; also return the reason."""
     if device.type == "cpu":
         make_bf16_safe()
     # A block's product: 512 tokens, width 256, feed-forward twice as wide.
@@ -94,7 +94,7 @@ def choose_precision(device: torch.device) -> dict[str, Any]:
     operands = {"fp32": (left, right), "bf16": (left.bfloat16(), right.bfloat16())}
     seconds: dict[str, list[float]] = {"fp32": [], "bf16": []}
     for _ in range(8):
-        for name, (one, other) in operands.items():  # in turn: a noisy moment hits both
+        for name, (one, other) in operands.items():  # taking turns, so that other load affects both
             start = time.perf_counter()
             (one @ other)[0, 0].item()  # waits for the device
             seconds[name].append(time.perf_counter() - start)

@@ -44,9 +44,9 @@ def write_card(
 ) -> None:
     """Write `README.md`. Titles and cells may hold any text: their markup is escaped.
 
-    `use` and `limits`, what the model cannot do and its numbers do not say, are Markdown. Of the
-    `fingerprints` of what it is made of, the first digits are shown. `tables` are by heading;
-    their first row is the header. The Hugging Face Hub reads `data`
+    `use` and `limits` are Markdown; the limits list what the model cannot do and what its metrics
+    do not show. The first digits of the `fingerprints` (data, tokenizer, base) are shown. `tables`
+    are by heading; their first row is the header. The Hugging Face Hub reads `data`
     (https://huggingface.co/docs/hub/model-cards).
     """
     versions = [f"Python {python_version()}", f"headstart {installed_version()}"]
@@ -66,7 +66,7 @@ def write_card(
     more = dict(tables or {})
     if fingerprints:
         hashes = [(name, f"{digits[:16]}…") for name, digits in fingerprints.items()]
-        more["What it was made from"] = [("", "SHA-256"), *hashes]
+        more["Fingerprints of its inputs"] = [("", "SHA-256"), *hashes]
     for heading, content in more.items():
         parts += [f"## {heading}", _table(content)]
     listed = "\n".join(f"- {limit}" for limit in limits)

@@ -1,4 +1,4 @@
-"""A trained model in a folder, opened: `Run` predicts, evaluates and explains, whatever its kind.
+"""Open trained models: a `Run` of any kind predicts, evaluates and explains.
 
 `model.safetensors`, `config.json` and the tokenizer make a base; a run with a task adds
 `task.json`, `rows.safetensors`, `summary.json`, `README.md` and the settings of its training. A
@@ -184,7 +184,7 @@ class Run(ABC):
         task = self.require_task()
         if not isinstance(task, Classification):
             raise HeadstartError(
-                f"this run has no classes of whole texts: its task is {task.name}",
+                f"this run does not predict a class for a whole text: its task is {task.name}",
                 where=self.folder,
                 fix="use predict",
             )
@@ -438,7 +438,7 @@ def _open_classifier(folder: Path) -> ClassifierRun:
 def write_task(
     task: Task[Any], encoding: TextEncoding, folder: Path, temperature: float = 1.0
 ) -> None:
-    """Write `task.json`: what predictions need to know of the task."""
+    """Write `task.json`: the information about the task that predictions need."""
     content = {
         "task": task.name,
         "labels": task.labels,
@@ -461,7 +461,7 @@ def read_summary(folder: Path, **how: Any) -> dict[str, Any]:
 
 
 def write_rows(splits: Splits[Any], folder: Path) -> None:
-    """Save a 64-bit hash of each row that trains the weights or selects them."""
+    """Save a 64-bit hash of each row that was used for training or selection."""
     hashes = {"train": _hashes(splits.train), "validation": _hashes(splits.validation)}
     with replacing(folder / ROWS) as temporary:
         save_arrays(hashes, temporary)
@@ -475,7 +475,7 @@ def _hashes(rows: Any) -> NDArray[np.uint64]:
 def seen_rows(
     rows: Any, folder: Path, roles: Sequence[str] = ("train", "validation")
 ) -> NDArray[np.int64] | None:
-    """Find the numbers, from 0, of the rows that had a role in the training of a run.
+    """Find the numbers, from 0, of the rows that were used for training or selection.
 
     Returns `None` for a run that has no hashes of its rows.
     """

@@ -20,7 +20,7 @@ TRAIN, HELD_OUT = dataset(60), dataset(30, 1)
 
 
 def classifier_run(kind: str, network: Path | None = None) -> ClassifierRun:
-    """A fitted run that is in no folder yet."""
+    """Make a fitted run that has not been saved."""
     task = Classification(TRAIN.label_names)
     if kind in MADE:
         held_out = (HELD_OUT.texts, HELD_OUT.labels)

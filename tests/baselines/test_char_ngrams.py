@@ -1,4 +1,4 @@
-"""Hashed character n-grams are scikit-learn's, under other names."""
+"""Hashed character n-grams equal those of scikit-learn's vectorizer."""
 
 import numpy as np
 import pytest

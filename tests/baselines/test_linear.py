@@ -1,4 +1,4 @@
-"""Linear text classifiers: estimators of scikit-learn that learn from few rows and any script."""
+"""Linear text classifiers are scikit-learn estimators that learn from few rows in any script."""
 
 import pickle
 
@@ -48,7 +48,7 @@ def test_it_learns_words(kind):
 
 @pytest.mark.parametrize("kind", NGRAMS)
 def test_every_row_of_a_small_budget_is_predicted_out_of_fold(kind):
-    """Three folds, those of networks; nothing in common: all there is, is memory."""
+    """There are three folds; no two texts share a feature, so models can only memorise them."""
     texts, labels = [f"word{number}" for number in range(60)], np.arange(60) % 2
     model, folds = kind().fit(texts, labels), make_folds(labels)
     assert [len(scores) for scores in model.oof_scores_] == [len(fold.held) for fold in folds]

@@ -26,7 +26,7 @@ def words_of(text):
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory, headstart):
-    """A run whose labels look like markup, beside its dataset, and what its training printed."""
+    """A run whose labels look like markup, with its dataset and the output of its training."""
     folder = tmp_path_factory.mktemp("files")
     write_csv(folder / "train.csv", named(120, 3))
     result = headstart(

@@ -35,7 +35,7 @@ def data(tmp_path_factory):
 
 @pytest.mark.slow
 def test_compare_ends_with_the_recommendation_the_verdict_and_the_report(headstart, data):
-    """130 lines of epochs scrolled, and the verdict was a paragraph of nine lines."""
+    """The output is short: no line per epoch, and a short verdict."""
     out = data / "study"
     options = ["--corpus", data / "corpus.txt", "--labels", "20", "--seeds", 2, "--epochs", 2]
     options += ["--arms", "tfidf,scratch,pretrained", "--tokens", 4096, *TINY, "--out", out]
@@ -103,7 +103,7 @@ def test_labels_estimates_for_every_arm(headstart, headstart_json, tmp_path):
 
 
 def test_labels_without_an_estimate_are_one_line(headstart, tmp_path):
-    """The reason was printed once per arm."""
+    """The reason is printed once, not once per arm."""
     fake_study(tmp_path, Recipe(test_rows=50, budgets=(100, 400)))
     (shown,) = headstart("labels", tmp_path, "--target", 0.75).stdout.splitlines()
     assert "at least 3 label budgets" in shown

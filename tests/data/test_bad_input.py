@@ -1,4 +1,4 @@
-"""A bad input is one message with its cause, place and fix; in prediction it costs one row."""
+"""A bad input gives one message with cause, place and fix; a prediction loses only its row."""
 
 import gzip
 

@@ -1,4 +1,4 @@
-"""A store is whole or absent; batches of it depend on the seed and the step alone."""
+"""A store is complete or absent; its batches depend only on the seed and the step."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor

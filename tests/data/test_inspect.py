@@ -1,4 +1,4 @@
-"""The look at the data finds what a person should know, and says it in sentences."""
+"""The inspection of data finds problems and describes them in sentences."""
 
 from headstart.data.corpus import read_corpus
 from headstart.data.dataset import Dataset, Sentences, Splits

@@ -1,4 +1,4 @@
-"""Data by name: embedded without a network, on the Hub with one message where there is none."""
+"""Data by name: embedded data needs no network; the Hub without a network gives one message."""
 
 from hashlib import blake2b
 

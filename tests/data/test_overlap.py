@@ -88,7 +88,7 @@ def test_pairs_that_share_one_text_do_not_overlap():
 
 
 def test_a_near_duplicate_behind_many_candidates_is_found():
-    """Texts with much boilerplate are candidates of each other: all of them are compared."""
+    """Texts with much boilerplate are candidates for each other, and all of them are compared."""
     boilerplate = " ".join(f"terms{n}" for n in range(60))
     texts = [f"{boilerplate} " + " ".join(f"own{n}x{m}" for m in range(35)) for n in range(300)]
     changed = texts[-1].replace("own299x20", "other")

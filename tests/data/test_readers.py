@@ -1,4 +1,4 @@
-"""Every kind of file gives the same rows; a bad row keeps its place and costs no other."""
+"""Every file format gives the same rows; a bad row does not affect the others."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""kill -9 at any moment while a store is written: the next run's store is whole and the same."""
+"""After a kill -9 while a store is written, the next run writes the same complete store."""
 
 import random
 import time

@@ -1,4 +1,4 @@
-"""Where words stand, for reading and for tagging."""
+"""Positions of words, for display and for tagging."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""A temperature makes confidence honest and leaves the answers alone."""
+"""A temperature calibrates probabilities and does not change predictions."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from headstart.evaluation.calibration import (
 
 
 def drawn(rows, classes=3, *, seed=0):
-    """Logits that are honest: labels are drawn from their own softmax."""
+    """Generate calibrated logits: labels are sampled from their softmax."""
     draw = np.random.default_rng(seed)
     logits = 2 * draw.normal(size=(rows, classes))
     labels = (softmax(logits, axis=1).cumsum(axis=1) < draw.random((rows, 1))).sum(axis=1)

@@ -1,4 +1,4 @@
-"""Entities and their F1 are seqeval's."""
+"""Entities and their F1 equal those of seqeval."""
 
 import warnings
 
@@ -53,7 +53,7 @@ def test_scores_are_seqevals(pairs):
 
 
 @pytest.mark.parametrize("tag", ["PER", "X-PER", "B-", "B", ""])
-def test_a_tag_that_is_not_iob2_is_refused_by_name(tag):
+def test_a_tag_that_is_not_iob2_is_rejected_by_name(tag):
     with pytest.raises(HeadstartError, match="is not IOB2"):
         find_entities([tag])
 

@@ -1,4 +1,4 @@
-"""The numbers are scikit-learn's and the papers', not our own idea of them."""
+"""Metrics equal those of scikit-learn and of the papers."""
 
 import numpy as np
 import pytest
@@ -116,7 +116,7 @@ def test_the_most_confident_mistakes_come_first_and_ties_in_the_order_of_the_row
 
 
 def entities(rows=300, seed=0):
-    """Right, predicted and true entities of sentences; many have none."""
+    """Correct, predicted and true entities of sentences, many of which have none."""
     random = np.random.default_rng(seed)
     true = random.poisson(1.0, rows)
     right = random.binomial(true, 0.7)

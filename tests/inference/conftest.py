@@ -1,4 +1,4 @@
-"""A small classifier, for tests of asking it."""
+"""A small classifier for tests of prediction."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tests.labelled import config, splits, write_csv
 
 @pytest.fixture(scope="session")
 def run_folder(tmp_path_factory):
-    """A run on a CSV file that lies beside it, as a user has it."""
+    """A run that was trained on a CSV file next to it."""
     folder = tmp_path_factory.mktemp("classifier")
     data = splits(rows=120, wrong=0.1)
     write_csv(folder / "train.csv", data.train)

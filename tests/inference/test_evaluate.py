@@ -1,4 +1,4 @@
-"""Evaluation: the numbers, on rows that nothing was chosen by."""
+"""Evaluation uses only rows that were not used for training or selection."""
 
 import json
 import shutil
@@ -58,7 +58,7 @@ def test_other_labels_than_the_runs_are_an_error_that_names_both(run, run_folder
         evaluation_rows(FinetuneConfig.load(run_folder), run.task, "rotten-tomatoes")
 
 
-def test_another_spelling_of_the_path_judges_no_row_that_was_trained_on(run, run_folder):
+def test_another_spelling_of_the_path_excludes_the_training_rows(run, run_folder):
     recipe = FinetuneConfig.load(run_folder)
     other = str(run_folder / ".." / "train.csv")
     part, _ = evaluation_rows(recipe, run.task, other)
@@ -70,7 +70,7 @@ def test_another_spelling_of_the_path_judges_no_row_that_was_trained_on(run, run
     assert all(text_of[one["row"]] == one["text"] for one in found["mistakes"])
 
 
-def test_rows_that_were_all_seen_are_refused(run, run_folder):
+def test_rows_that_were_all_seen_are_rejected(run, run_folder):
     train = read_dataset(FinetuneConfig.load(run_folder).dataset).train
     with pytest.raises(HeadstartError) as error:
         run.evaluate(train)
@@ -87,7 +87,7 @@ def test_a_run_without_fingerprints_says_that_it_does_not_know(run, tmp_path):
 
 @pytest.fixture
 def opened(run, run_folder, tmp_path):
-    """The run with a temperature that nobody could miss."""
+    """The run with a temperature far from 1."""
     folder = shutil.copytree(run_folder, tmp_path / "run")
     write_task(run.task, run.encoding, folder, 2.5)
     return NetworkRun.open(folder)

@@ -1,4 +1,4 @@
-"""What a base can do by itself: write, fill, and measure a text."""
+"""A base without a task generates text, fills gaps and measures perplexity."""
 
 import math
 
@@ -78,7 +78,7 @@ def test_a_masked_base_fills_a_gap_from_both_sides(masked):
 
 def test_a_masked_base_says_why_it_cannot_write(masked):
     with pytest.raises(HeadstartError, match="both sides") as error:
-        open_language_model(masked, causal=True, to="write")
+        open_language_model(masked, causal=True, to="generate text")
     assert "--objective causal" in error.value.fix
 
 

@@ -1,4 +1,4 @@
-"""Predictions: right, in order, the same alone and together, and never lost."""
+"""Predictions are correct, in order, complete, and do not depend on the batch."""
 
 import csv
 import json
@@ -67,14 +67,14 @@ def test_what_is_not_a_list_of_the_tasks_inputs_is_rejected(run, task, texts):
         replace(run, task=task(run.labels)).predict(texts)
 
 
-def test_a_base_without_a_task_is_refused_with_the_way_out(tmp_path):
+def test_a_base_without_a_task_is_rejected_with_the_way_out(tmp_path):
     base = small_run(tmp_path, steps=2)
     with pytest.raises(HeadstartError, match="no task") as error:
         Run.open(base).predict(["a text"])
     assert "headstart finetune" in error.value.fix
 
 
-def test_a_run_with_the_tokenizer_of_another_is_refused(run_folder, tmp_path):
+def test_a_run_with_the_tokenizer_of_another_is_rejected(run_folder, tmp_path):
     folder = shutil.copytree(run_folder, tmp_path / "run")
     train_tokenizer(["the cat sits ."], vocab_size=270).save(folder)
     with pytest.raises(HeadstartError, match="not the one that this run was trained with"):
@@ -150,7 +150,7 @@ def test_the_columns_of_the_input_are_kept_and_none_is_overwritten(run, tmp_path
     assert "empty" in second["error"]
 
 
-def test_a_column_that_comes_too_late_for_a_table_is_refused_not_lost(run, tmp_path):
+def test_a_column_that_comes_too_late_for_a_table_is_rejected_not_lost(run, tmp_path):
     rows = [{"text": "the cat sits ."}] * 1_100 + [{"text": "a dog .", "late": 1}]
     write_lines(tmp_path / "in.jsonl", rows)
     with pytest.raises(HeadstartError, match=r"row 1,101 has a column 'late'") as error:
@@ -185,7 +185,7 @@ def test_the_input_is_never_overwritten(run, tmp_path, name, monkeypatch):
         ("x" * 300 + ".csv", "the name is too long"),
     ],
 )
-def test_an_output_that_cannot_be_written_is_refused_before_the_work(
+def test_an_output_that_cannot_be_written_is_rejected_before_the_work(
     run, tmp_path, output, message
 ):
     (tmp_path / "folder.csv").mkdir()

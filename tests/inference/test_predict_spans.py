@@ -1,4 +1,4 @@
-"""Answers: as they stand in the text, with their place, or none; and none lost in files."""
+"""Answers are parts of the text, with their positions; in files every row has one or none."""
 
 import json
 from dataclasses import replace

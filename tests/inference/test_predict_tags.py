@@ -1,4 +1,4 @@
-"""Tags: one for each word, whole entities with their places, and nothing lost in files."""
+"""Each word has a tag and entities have positions; in files no sentence is lost."""
 
 import json
 from dataclasses import replace

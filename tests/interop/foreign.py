@@ -1,4 +1,4 @@
-"""Small models of `transformers` with random weights, saved as people find them."""
+"""Small models of `transformers` with random weights, saved as on the Hub."""
 
 import json
 from pathlib import Path
@@ -48,7 +48,7 @@ def tokenizer():
 
 
 def make(kind: str, ending: str = "", seed: int = 0, **more):
-    """A model with weights far enough from their usual start for a mistake to show."""
+    """Make a model with weights so large that a mistake is visible in its outputs."""
     import transformers
 
     own = tokenizer()
@@ -73,7 +73,7 @@ def save(model, folder: Path) -> Path:
 
 
 def language_model(kind: str) -> str:
-    """How the class with a language-modelling head is called."""
+    """Return the name of the class with a language-modelling head."""
     if kind == "gpt2":
         return "LMHeadModel"
     return "ForCausalLM" if kind in CAUSAL else "ForMaskedLM"

@@ -1,4 +1,4 @@
-"""An export is written beside, checked, and kept only if it computes what the run computes."""
+"""An export is checked in a temporary folder, and saved only if it equals the run."""
 
 import pytest
 from huggingface_hub import ModelCard

@@ -12,7 +12,7 @@ pytest.importorskip("huggingface_hub")
 
 @pytest.fixture
 def asked(monkeypatch, tmp_path):
-    """The downloads that a Hub with one model was asked for."""
+    """Replace the Hub by one with a single model; returns the requested downloads."""
     found = []
 
     def download(name, **how):

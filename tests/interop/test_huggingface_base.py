@@ -1,4 +1,4 @@
-"""`hf:PATH` is a base wherever a base can be named."""
+"""`hf:PATH` works wherever a command takes a base."""
 
 import pytest
 
@@ -79,7 +79,7 @@ def test_its_pretraining_goes_on_with_its_own_tokenizer(base, tmp_path, headstar
 
 
 def test_a_study_starts_from_it_at_its_own_learning_rate(bert, tmp_path):
-    """The arms find a copy in the study's folder, as a run."""
+    """The arms open a copy in the study's folder, which is a run."""
     folder = tmp_path / "study"
     config = small_config(tmp_path, base=bert, corpus=[], labels=["20"], **ONE_ARM)
     run_config(config, folder)
@@ -88,7 +88,7 @@ def test_a_study_starts_from_it_at_its_own_learning_rate(bert, tmp_path):
     assert FinetuneConfig.create(dataset=["x"], base=str(copy)).learning_rate == 5e-5
 
 
-def test_it_is_an_arm_beside_others_on_the_same_rows(bert, labelled, tmp_path, headstart):
+def test_it_is_compared_with_other_arms_on_the_same_rows(bert, labelled, tmp_path, headstart):
     few = ("--labels", 20, "--seeds", 2, "--folds", 1, "--epochs", 1, "--threads", 1, "--jobs", 1)
     out = tmp_path / "study"
     result = headstart("compare", labelled, "--arms", f"tfidf,{bert}", *few, "--out", out)

@@ -1,4 +1,4 @@
-"""An exported run opens with stock `transformers`, and answers as the run does."""
+"""An exported run opens with stock `transformers` and has the same predictions."""
 
 import json
 
@@ -30,7 +30,7 @@ LABELS = {
 
 
 def make_run(folder, name="small", objective="causal", task=None, head="stock", temperature=1.0):
-    """A run with random weights, large enough for a mistake to show."""
+    """A run with random weights so large that a mistake is visible in its predictions."""
     own = tokenizer()
     chosen = preset(name, objective=objective, vocab_size=own.vocab_size, **SIZES)
     done = None if task is None else find_task(task)(LABELS[task])

@@ -1,4 +1,4 @@
-"""A model of `transformers` computes the same here, whatever its family and its padding."""
+"""Models of `transformers` of every family have the same outputs here, with any padding."""
 
 import pytest
 import torch
@@ -99,7 +99,7 @@ def test_the_second_text_of_a_pair_has_its_own_token_type(tmp_path):
     ],
 )
 def test_a_classifier_of_pairs_opens_as_one(settings, tmp_path, headstart_json):
-    """Findings 13 and 73: two texts are one input, and give one prediction."""
+    """Two texts are one input and have one prediction."""
     theirs = make("roberta", "ForSequenceClassification", **settings)
     folder = save(theirs, tmp_path)
     run = NetworkRun.open(f"hf:{folder}")

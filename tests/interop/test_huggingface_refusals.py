@@ -1,4 +1,4 @@
-"""A folder that cannot be a base is one clear message, exit code 2, and nothing half-written."""
+"""A folder that cannot be a base gives one message, exit code 2 and no incomplete file."""
 
 import contextlib
 import json
@@ -101,7 +101,7 @@ def test_a_config_cannot_choose_an_attention_of_the_hub(folder):
 
 
 def test_a_config_that_is_larger_than_the_weights_allocates_nothing(folder, tmp_path):
-    """Findings 2 and 72: with place and fix, in little time and memory."""
+    """The error has a place and a fix, and takes little time and memory."""
     sizes = [
         {"vocab_size": 1_000_000, "hidden_size": 16_384},
         {"num_hidden_layers": 1_024, "hidden_size": 16_384, "vocab_size": 1_000_000},
@@ -183,7 +183,7 @@ class Code:
 
 
 def test_a_pickle_is_not_opened_and_nothing_else_is_printed(folder, headstart):
-    """Finding 78: PyTorch warns of such files."""
+    """The warning of PyTorch about such files is not printed."""
     MARKER.unlink(missing_ok=True)
     (folder / WEIGHTS).unlink()
     torch.save({"weight": Code()}, folder / "pytorch_model.bin", pickle_module=pickle)

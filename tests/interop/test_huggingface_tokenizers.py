@@ -1,4 +1,4 @@
-"""A tokenizer that comes along gives the ids that `transformers` gives, in any language."""
+"""A model's own tokenizer gives the same ids as in `transformers`, in any language."""
 
 import json
 
@@ -27,7 +27,7 @@ def word_pieces():
 
 
 def byte_level(special):
-    """Byte-level pairs, without anything around a text."""
+    """Byte-level BPE without tokens around a text."""
     made = tokenizers.Tokenizer(models.BPE())
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     alphabet = pre_tokenizers.ByteLevel.alphabet()
@@ -45,7 +45,7 @@ def byte_pairs():
 
 
 def unigram():
-    """XLM-R's and CamemBERT's: SentencePiece's pieces, in the form of the `tokenizers` library."""
+    """XLM-R's and CamemBERT's SentencePiece model, in the format of the `tokenizers` library."""
     made = tokenizers.Tokenizer(models.Unigram())
     made.normalizer = normalizers.Sequence([normalizers.NFKC()])
     made.pre_tokenizer = pre_tokenizers.Metaspace()
@@ -61,7 +61,7 @@ def unigram():
 
 
 def gpt2():
-    """GPT-2's: nothing around a text, and only an end."""
+    """GPT-2's, which adds no tokens to a text and has only an end token."""
     return byte_level(["<|endoftext|>"]), "gpt2"
 
 
@@ -75,7 +75,7 @@ def write(folder, make):
 
 
 def modern():
-    """ModernBERT's, which also has an end of text that stands behind no text."""
+    """ModernBERT's, which also has an end token that it does not add to texts."""
     made, _ = gpt2()
     made.add_special_tokens(BERT)
     ids = [(name, made.token_to_id(name)) for name in ("[CLS]", "[SEP]")]

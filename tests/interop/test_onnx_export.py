@@ -1,4 +1,4 @@
-"""A run as an ONNX graph: the same numbers for every preset, head, length and padding."""
+"""ONNX exports have the same outputs for every preset, head, length and padding."""
 
 import json
 import pickle
@@ -45,7 +45,7 @@ HEADS = {
 
 
 def strong(model, seed=0):
-    """Weights large enough that a mistake in any part shows in the answers."""
+    """Make the weights so large that a mistake in any part is visible in the outputs."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -59,7 +59,7 @@ def inputs_of(model):
 
 
 def outputs(model, opened, tokens, real, kinds=None):
-    """Those of the network and of the graph, where the texts are."""
+    """Return the outputs of the network and of the graph, without padding."""
     types = torch.zeros_like(tokens) if kinds is None else kinds
     feeds = {"input_ids": tokens, "attention_mask": real, "token_type_ids": types}
     given = {one.name: feeds[one.name].numpy() for one in opened.get_inputs()}
@@ -122,7 +122,7 @@ def test_8_bit_weights_are_small_close_and_do_not_depend_on_their_batch(tmp_path
 
 @pytest.fixture(scope="module")
 def classifier(tmp_path_factory):
-    """A run that reads its texts in windows, beside the files that it was trained on."""
+    """A run that reads its texts in windows, next to its training files."""
     folder = tmp_path_factory.mktemp("classifier")
     write_csv(folder / "rows.csv", dataset(120, sentences=3))
     chosen = config(dataset=[str(folder / "rows.csv")], length=16, long="windows", epochs=4)

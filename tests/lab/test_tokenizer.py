@@ -31,7 +31,7 @@ def test_it_survives_saving(tokenizer, tmp_path):
     assert load_tokenizer(folder).fingerprint == tokenizer.fingerprint
 
 
-def test_several_models_beside_the_dictionary_are_refused(tokenizer, tmp_path):
+def test_several_models_next_to_the_dictionary_are_rejected(tokenizer, tmp_path):
     for name in ("a.model", "b.model"):
         (tmp_path / name).touch()
     with pytest.raises(HeadstartError, match=r"a\.model, b\.model"):

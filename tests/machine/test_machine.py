@@ -1,4 +1,4 @@
-"""The machine is looked up and measured, not assumed."""
+"""Device, threads and precision follow from the machine."""
 
 import os
 
@@ -15,14 +15,14 @@ from headstart.machine import (
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a cuda device")
-def test_a_device_that_is_not_here_is_refused_with_those_that_are():
+def test_a_device_that_is_not_here_is_rejected_with_those_that_are():
     with pytest.raises(HeadstartError) as error:
         pick_device("cuda")
     assert "cpu" in error.value.fix
 
 
 @pytest.mark.parametrize("name", ["abacus", "meta", "cpu:x"])
-def test_a_device_that_does_not_exist_is_refused(name):
+def test_a_device_that_does_not_exist_is_rejected(name):
     with pytest.raises(HeadstartError, match=f"no device called '{name}'"):
         pick_device(name)
 

@@ -102,7 +102,7 @@ def test_a_text_longer_than_the_table_gets_the_positions_of_a_longer_table(make)
     assert torch.equal(make(4)(11, None), make(16)(11, None))
 
 
-def test_a_text_longer_than_the_learned_positions_is_refused_with_both_numbers():
+def test_a_text_longer_than_the_learned_positions_is_rejected_with_both_numbers():
     with pytest.raises(HeadstartError, match="a text of 5 tokens; this base has learned 4"):
         LearnedPositions(4, 8)(5, None)
 

@@ -1,4 +1,4 @@
-"""What every base promises, whatever its blocks are made of."""
+"""Properties of every base, for all kinds of blocks."""
 
 from dataclasses import replace
 

@@ -79,7 +79,7 @@ def test_a_hostile_config_is_rejected_before_memory_is_allocated(tmp_path, chang
 
 
 @pytest.mark.parametrize("kept", [0, 100, 2000, "bf16"])
-def test_weights_cut_short_or_of_another_type_are_refused(tmp_path, kept):
+def test_weights_cut_short_or_of_another_type_are_rejected(tmp_path, kept):
     save_model(tiny("lab"), tmp_path)
     path = tmp_path / "model.safetensors"
     if kept == "bf16":
@@ -100,13 +100,13 @@ def test_weights_cut_short_or_of_another_type_are_refused(tmp_path, kept):
         ('{"format": 1, "base": {}, "head": null}', "vocab_size is missing"),
     ],
 )
-def test_a_foreign_config_is_refused(tmp_path, text, message):
+def test_a_foreign_config_is_rejected(tmp_path, text, message):
     save_model(tiny("lab"), tmp_path)
     (tmp_path / "config.json").write_text(text)
     with pytest.raises(HeadstartError, match=message):
         load_model(tmp_path)
 
 
-def test_a_folder_without_a_model_is_refused(tmp_path):
+def test_a_folder_without_a_model_is_rejected(tmp_path):
     with pytest.raises(HeadstartError, match=r"config\.json is missing"):
         load_model(tmp_path)

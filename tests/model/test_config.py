@@ -25,7 +25,7 @@ SIZES = {"vocab_size": 10, "width": 8, "layers": 1, "heads": 2, "feed_forward_wi
         ({"width": 7, "heads": 1, "positions": "sinusoidal"}, "an even width, not 7"),
     ],
 )
-def test_a_wrong_size_is_refused_with_its_value(change, message):
+def test_a_wrong_size_is_rejected_with_its_value(change, message):
     with pytest.raises(HeadstartError, match=message):
         BaseConfig(**{**SIZES, **change})
 

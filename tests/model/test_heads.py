@@ -1,4 +1,4 @@
-"""Pooling and heads: the answer belongs to the text, not to its padding."""
+"""Pooling and heads ignore padding."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""The swap keeps the base bit for bit and tells what became of every part."""
+"""The head swap does not change the base, and reports what happened to every part."""
 
 import torch
 from hypothesis import given, settings

@@ -1,4 +1,4 @@
-"""What the objectives draw from a store: padding, pairs, and parts that add up."""
+"""Batches of the objectives: padding, pairs, and micro-batches that add up."""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ def source(tmp_path_factory):
     return TokenSource(store, tokenizer, length=32)
 
 
-def test_a_row_with_padding_changes_nothing_for_the_texts_beside_it(source):
+def test_a_row_with_padding_changes_nothing_for_the_other_texts_of_the_batch(source):
     """Segments only tell padding from text, in every batch."""
     masked = OBJECTIVES["masked"](mask_share=0.3)
     rows = source.num_rows()

@@ -116,4 +116,4 @@ def test_it_learns_to_find_documents_and_the_run_has_no_projection(tmp_path, obj
 def test_a_contrastive_base_cannot_generate(tmp_path):
     pretrain(small_config(tmp_path, "contrastive", steps=1), tmp_path / "run")
     with pytest.raises(HeadstartError, match="no language-modelling head"):
-        open_language_model(tmp_path / "run", causal=True, to="write")
+        open_language_model(tmp_path / "run", causal=True, to="generate text")

@@ -1,4 +1,4 @@
-"""Where few tokens are asked for, the last block works for these alone: the loss is the same."""
+"""If few tokens are predicted, the last block computes only these; the loss is the same."""
 
 import pytest
 import torch
@@ -29,7 +29,7 @@ def segments(kind):
 
 
 def results(objective, kind, network):
-    """The loss, the scores of the second question, and the gradient of every weight."""
+    """Return the loss, the next-sentence scores and the gradient of every weight."""
     chosen = preset("small", objective=network, vocab_size=PIECES, **SIZES)
     model = build_model(chosen.base, OBJECTIVES[objective].head(chosen))
     places = torch.tensor([5, 8, 20, 23, 25, 44])

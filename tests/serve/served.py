@@ -95,7 +95,7 @@ class FakeModel:
 
 
 async def until(condition):
-    """Let the event loop run until it is so."""
+    """Run the event loop until the condition is true."""
     for _ in range(2_000):
         if condition():
             return

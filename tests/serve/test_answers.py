@@ -1,5 +1,5 @@
-"""What is answered: every task and kind of run, the same as `headstart predict`, whatever else
-is in the batch."""
+"""Responses for every task and kind of run equal `headstart predict`, whatever else is in the
+batch."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -80,7 +80,7 @@ def test_an_export_to_onnx_answers_as_its_run_does(client, classifier, tmp_path)
 
 
 def test_an_answer_is_the_same_alone_and_under_load(client):
-    """Forty threads at once, lists and single texts: each probability within 1e-5."""
+    """Forty threads send lists and single texts; every probability is within 1e-5."""
 
     def scores(given):
         reply = client.post("/predict", json={"inputs": given})

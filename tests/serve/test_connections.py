@@ -1,4 +1,4 @@
-"""Connections of all manners on a real socket: slow, silent, too many."""
+"""Slow, idle and too many connections on a real socket."""
 
 import json
 import socket

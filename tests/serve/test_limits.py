@@ -1,4 +1,4 @@
-"""Limits and errors: bytes, texts, tokens, the queue, the deadline, the token; nothing leaks."""
+"""Limits and errors: bytes, texts, queue, deadline and token; errors contain no internals."""
 
 import json
 import threading
@@ -110,7 +110,7 @@ def test_at_loopback_a_foreign_host_is_rejected(classifier, monkeypatch, how):
 
 
 def fake_app(classifier, **settings):
-    """An application whose model is a fake that can be held up."""
+    """An application with a fake model that can be delayed."""
     run, fake = open_model(classifier), FakeModel()
     real = run.predict
 

@@ -37,7 +37,7 @@ def test_a_run_that_cannot_be_opened_is_one_message(headstart, tmp_path):
 
 
 def started(*arguments):
-    """A server process, and what it said when it was ready."""
+    """Start a server process; returns it with its first message."""
     command = [sys.executable, "-m", "headstart", "serve", *map(str, arguments)]
     process = subprocess.Popen(
         [*command, "--port", "0", "--json"],
@@ -62,7 +62,7 @@ def ask(address, text="the old cat", **headers):
 
 
 def stopped(process):
-    """Stop a server with SIGTERM: its exit code and what it said."""
+    """Stop a server with SIGTERM; returns its exit code and its output."""
     process.send_signal(signal.SIGTERM)
     _, errors = process.communicate(timeout=60)
     return process.returncode, errors

@@ -1,8 +1,8 @@
-"""A made-up study that looks like a real one.
+"""Generate a study with simulated results.
 
-Every run predicts every test row: the correct
-class gets a margin that grows with the labels and with the arm's skill, and varies with the row's
-difficulty, with the seed (shared by the arms, and each run's own) and by chance.
+Every run predicts every test row. The margin of the correct class grows with the labels and with
+the skill of the arm. It varies with the difficulty of the row, the seed (an effect that all arms
+share, and one of each run) and at random.
 """
 
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ def facts_of(budgets: Sequence[int], *series: tuple[str, str]) -> dict[str, Any]
 
 @dataclass(frozen=True)
 class Recipe:
-    """What the made-up study is made of; skills are margins at 100 labels and their growth."""
+    """The settings of a generated study; a skill is the margin at 100 labels and its growth."""
 
     seed: int = 0
     seeds: int = 3

@@ -15,7 +15,7 @@ def test_a_model_of_hugging_face_is_an_arm():
 
 
 def test_a_model_of_hugging_face_is_trained_with_the_precision_of_the_study(tmp_path):
-    """`--precision` was dropped."""
+    """`--precision` applies to it, too."""
     name = "hf:owner/model"
     context = SimpleNamespace(
         job=Job(name, "", 20, 1), arm=find_arm(name), inputs={safe_name(name): str(tmp_path)},

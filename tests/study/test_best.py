@@ -1,4 +1,4 @@
-"""Whatever arm is the best can be used: its folder predicts as the study's training did."""
+"""Every kind of arm can be the best one: best/ predicts as the training in the study did."""
 
 import shutil
 from dataclasses import replace
@@ -18,7 +18,7 @@ ARMS = ["tfidf", "nb", "cooc-lr", "scratch", "pretrained", "stack"]
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """A study whose jobs have ended and whose best arm was not chosen yet."""
+    """A study whose jobs have finished, before the best arm is selected."""
     folder = tmp_path_factory.mktemp("study")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(driver, "save_best", lambda *_: (None, None))
@@ -28,7 +28,7 @@ def trained(tmp_path_factory):
 
 
 def with_oof(study, good):
-    """The study's results, with out-of-fold predictions that are right for one arm only."""
+    """Return the study's results, with correct out-of-fold predictions for one arm only."""
     found = {}
     for job, one in study.results.items():
         labels = np.array(study.data.rows(job.labels, job.seed).train.labels)
@@ -69,7 +69,7 @@ def test_arms_are_compared_on_rows_that_all_of_them_have(trained):
 
 
 def test_without_out_of_fold_predictions_of_one_arm_validation_compares_all(trained):
-    """Validation losses competed with out-of-fold losses."""
+    """Validation losses and out-of-fold losses are never compared with each other."""
     results = [one for one in trained.results.values() if one.job.seed == 0]
     none = [replace(results[0], oof=np.zeros((0, 2)), oof_rows=np.zeros(0, dtype=np.int64))]
     found = measure([*none, *results[1:]], trained.data, selection="budget")

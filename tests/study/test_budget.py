@@ -1,4 +1,4 @@
-"""A budget of n labels means that n labelled rows were used for everything."""
+"""With a budget of n labels, only n labelled rows are used, also for selection."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ ARMS = ["tfidf", "cooc-lr", "scratch", "pretrained", "stack"]
 
 @pytest.fixture(scope="module")
 def true_and_false(tmp_path_factory):
-    """A study, and the same one with false labels on its validation and test rows."""
+    """A study, and the same one with wrong labels in its validation and test rows."""
     studies = []
     for name in ("true", "false"):
         folder = tmp_path_factory.mktemp(name)
@@ -39,7 +39,7 @@ def test_labels_outside_the_budget_change_neither_weights_nor_choices(true_and_f
 
 @pytest.mark.parametrize("many", [50, 10_000])
 def test_a_network_is_refitted_on_all_rows_of_its_budget(tmp_path, monkeypatch, many):
-    """Of 2,000 rows or more, networks were trained on 90 %."""
+    """The final training uses all rows, also where a tenth was held out for selection."""
     monkeypatch.setattr("headstart.folds.MANY", many)
     trained = []
 
@@ -54,7 +54,7 @@ def test_a_network_is_refitted_on_all_rows_of_its_budget(tmp_path, monkeypatch, 
 
 
 def test_all_arms_use_the_same_folds(tmp_path, monkeypatch):
-    """Networks had three folds and linear models five."""
+    """Networks and linear models have the same number of folds."""
     monkeypatch.setattr("headstart.folds.MANY", 50)
     arms = ["tfidf", "scratch", "stack", "cooc-lr"]
     study = small_study(tmp_path, arms=arms, labels=["20", "60"], seeds=1)

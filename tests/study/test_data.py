@@ -1,4 +1,4 @@
-"""What a study is made of: budgets, parts, and a corpus without what is to be judged."""
+"""The data of a study: budgets, parts, and a corpus without held-out texts."""
 
 import pytest
 
@@ -32,20 +32,20 @@ def test_other_seeds_draw_other_rows_and_smaller_budgets_lie_within_larger_ones(
     assert rows[data.all_labels, 0] == rows[data.all_labels, 1]
 
 
-def test_corpus_texts_that_hold_rows_to_be_judged_are_dropped_and_counted(tmp_path):
+def test_corpus_texts_that_hold_held_out_rows_are_dropped_and_counted(tmp_path):
     config = small_config(tmp_path)
     clean = read(config)
     test = clean.splits.test
-    judged = [
+    held_out = [
         test.texts[0],
         test.texts[1].upper(),
         f"They wrote: {clean.splits.validation.texts[0]} And so on.",
     ]
     with (tmp_path / "corpus.txt").open("a", encoding="utf-8") as file:
-        file.writelines(f"{text}\n" for text in judged)
+        file.writelines(f"{text}\n" for text in held_out)
     found = read(config)
     assert sum(found.dropped.values()) == sum(clean.dropped.values()) + 3
-    assert not set(found.corpus) & set(judged)
+    assert not set(found.corpus) & set(held_out)
 
 
 @pytest.mark.parametrize(
@@ -93,9 +93,9 @@ def test_where_nothing_is_selected_all_of_validation_is_reported_on(tmp_path):
 
 def test_a_base_that_read_the_test_rows_is_reported(tmp_path):
     config = small_config(tmp_path)
-    judged = read(config).splits.test.texts
+    held_out = read(config).splits.test.texts
     with (tmp_path / "corpus.txt").open("a", encoding="utf-8") as file:
-        file.writelines(f"{text}\n" for text in judged[:2])
+        file.writelines(f"{text}\n" for text in held_out[:2])
     base = small_run(tmp_path, steps=2)
     study = StudyConfig.create(dataset=config.dataset, base=str(base), arms=["pretrained"], folds=1)
     assert study.objectives == ["causal"]

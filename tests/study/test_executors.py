@@ -1,4 +1,4 @@
-"""Executors: jobs in processes end with a result or with a reason."""
+"""Executors: every job ends with a result or an error."""
 
 import os
 import signal

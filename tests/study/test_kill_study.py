@@ -1,4 +1,4 @@
-"""`kill -9` at any moment, then the same command again: the same results, times aside."""
+"""After a `kill -9` at any moment, the same command gives the same results, except times."""
 
 import os
 import random

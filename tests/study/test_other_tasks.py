@@ -1,4 +1,4 @@
-"""Studies of pairs, of several labels, of tags and of answers, each by its own metric."""
+"""Studies of pairs, multi-label, tagging and spans, each with its own metric."""
 
 import pytest
 
@@ -80,7 +80,7 @@ def test_the_report_names_the_metric_of_the_task(study):
     ("task", "arm"), [("tagging", "tfidf"), ("spans", "linear"), ("classification", "linear")]
 )
 def test_an_arm_that_is_not_for_the_task_is_rejected_with_those_that_are(task, arm):
-    """The arms that were proposed were rejected, too."""
+    """The arms that the error proposes are accepted."""
     with pytest.raises(HeadstartError, match=f"{arm} is for .* not for {task}") as error:
         StudyConfig.create(dataset=["d"], task=task, arms=[arm, "scratch"])
     proposed = str(error.value).split("--arms ")[1].split()[0].split(",")

@@ -1,4 +1,4 @@
-"""The plan: which jobs, how long, and what gives way to the minutes, in which order."""
+"""The plan: jobs, time, and the order of reductions for `--minutes`."""
 
 import json
 import re

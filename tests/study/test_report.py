@@ -1,4 +1,4 @@
-"""The report: complete, self-contained, and safe whatever the data holds."""
+"""The report is complete, self-contained, and safe for any data."""
 
 import re
 import xml.etree.ElementTree as ElementTree
@@ -21,7 +21,7 @@ def report(tmp_path_factory):
 
 
 def text_of(html):
-    """What a person reads."""
+    """Return the visible text of the report."""
     html = re.sub(r"<(script|style)>.*?</\1>", "", html, flags=re.S)
     return re.sub(r"\s+", " ", re.sub("<.*?>", " ", html)).replace("\u00a0", " ")
 

@@ -28,7 +28,7 @@ SCORES = arrays.arrays(
 
 
 def study(random, *, arms=3, budgets=3, seeds=2, rows=300, luck=0.05):
-    """Scores (arms, budgets, seeds, rows) of arms that are alike."""
+    """Simulate scores (arms, budgets, seeds, rows) of equally good arms."""
     difficulty = random.normal(0.6, 1, rows)
     taste = random.normal(0, 0.3, (arms, 1, 1, rows))
     run = random.normal(0, luck, (arms, budgets, seeds, 1))
@@ -44,7 +44,7 @@ def pooled(scores):
 
 
 def ahead(*gaps, rows=1000):
-    """Two arms (seeds, rows), the first ahead by each seed's gap."""
+    """Simulate two arms (seeds, rows); the first is better by the gap of each seed."""
     first, second = np.zeros((2, len(gaps), rows))
     for seed, gap in enumerate(gaps):
         second[seed, : rows // 2] = 1

@@ -40,7 +40,7 @@ def test_the_results_have_every_training_with_the_same_test_rows(finished):
 
 
 def test_rows_have_the_numbers_of_the_users_file(finished):
-    """They were numbers of the test part."""
+    """Numbers refer to rows of the user's file, not of the test part."""
     lines = Path(finished.config.dataset[0]).read_text(encoding="utf-8").splitlines()[1:]
     for row in read_results(finished.folder).rows.to_pylist():
         assert lines[row["row"] - 1] == f"{row['text']},{row['gold']}"
@@ -99,7 +99,7 @@ def test_a_study_that_another_process_has_begun_in_the_meantime_is_rejected(tmp_
 
 
 def test_a_study_notices_that_its_base_changed(finished, tmp_path):
-    """A resumed study averaged the seeds of two bases."""
+    """A resumed study must not average the seeds of two bases."""
     base = tmp_path / "base"
     shutil.copytree(finished.base_folder("causal"), base)
     settings = {"arms": ["frozen"], "base": str(base), "corpus": [], "labels": ["20"], "epochs": 1}

@@ -1,4 +1,4 @@
-"""Few labelled rows: every one of them is judged once per seed, in folds."""
+"""With few labelled rows, every row is evaluated once per seed, in folds."""
 
 import json
 import shutil
@@ -100,7 +100,7 @@ def test_the_study_says_that_it_is_in_folds_and_counts_their_trainings(finished)
 
 @pytest.mark.slow
 def test_a_study_that_is_started_again_has_the_same_bits(finished):
-    """Half of the jobs and the base of one fold are lost."""
+    """A study resumes after half of its jobs and the base of one fold were lost."""
     before = read_results(finished.folder)
     jobs = sorted((finished.folder / "jobs").iterdir())
     for path in jobs[::2]:
@@ -138,7 +138,7 @@ def test_a_class_of_two_rows_is_judged_in_two_folds(tmp_path):
 
 
 def test_intervals_cover_the_expected_accuracy_of_real_folds():
-    """A ridge classifier of normal features: 95 % of the intervals should hold its accuracy."""
+    """For a ridge classifier, 95 % of the intervals should contain the accuracy."""
     rng = np.random.default_rng(7)
     penalties, seeds, folds, studies, rows = (1.0, 30.0, 300.0), 3, 5, 250, 60
     size = rows - rows // folds

@@ -1,4 +1,4 @@
-"""The sentences say what the numbers say, and nothing where there is nothing."""
+"""The verdict claims what the numbers show, and nothing else."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,19 +16,19 @@ COOC = "co-occurrence initialisation"
 
 
 def judge(results):
-    """The verdict, and the effects that its study claims."""
+    """Return the verdict and the effects that it claims."""
     analysis = Analysis(results)
     steps = analysis.steps[analysis.objective] if analysis.steps else []
     claims = tuple(step.effect for step in steps if step.significant)
     return SimpleNamespace(**vars(verdict(analysis)), claims=claims)
 
 
-def judged(**recipe):
+def verdict_of(**recipe):
     return judge(fake_results(Recipe(**recipe)))
 
 
 def constructed(gaps, **about):
-    """A study whose pretrained arm is ahead by `gaps`, a line of seeds for each budget."""
+    """A study whose pretrained arm is better by `gaps`, (budgets, seeds)."""
     budgets, rows, parts = [100, 400], np.arange(1000), []
     for labels, line in zip(budgets, gaps, strict=True):
         for seed, gap in enumerate(line):
@@ -44,20 +44,20 @@ def constructed(gaps, **about):
 
 
 def test_a_clear_gain_is_told_with_its_interval_and_what_it_comes_from():
-    found = judged(test_rows=3000, seed_noise=0.01)
+    found = verdict_of(test_rows=3000, seed_noise=0.01)
     assert found.claims == (COOC, "pretraining")
     assert found.sentences[0].startswith("Pretraining on your text raises test accuracy: ")
     assert "points better with 100 labels (95 % CI " in found.sentences[0]
 
 
 def test_what_cooccurrence_gives_is_not_credited_to_pretraining():
-    found = judged(skill=COOC_ALONE)
+    found = verdict_of(skill=COOC_ALONE)
     assert found.claims == (COOC,)
     assert "raises" not in found.sentences[0]
 
 
 def test_a_difference_that_is_not_shown_is_not_claimed():
-    found = judged(skill=ALIKE)
+    found = verdict_of(skill=ALIKE)
     assert found.claims == ()
     assert found.sentences[0].startswith("This study does not show whether pretraining on your")
 
@@ -85,20 +85,20 @@ def test_budgets_that_outweigh_each_other_claim_nothing():
 
 
 def test_a_loss_is_told_with_the_ends_of_its_interval_in_order():
-    found = judged(skill={"scratch": (0.8, 0.2), "pretrained": (0.2, 0.2)})
+    found = verdict_of(skill={"scratch": (0.8, 0.2), "pretrained": (0.2, 0.2)})
     assert "lowers test accuracy" in found.sentences[0]
     low, high = found.sentences[0].split("95 % CI ")[1].partition(")")[0].split(" to ")
     assert 0 < float(low) < float(high)
 
 
 def test_one_seed_claims_nothing():
-    found = judged(seeds=1)
+    found = verdict_of(seeds=1)
     assert found.claims == ()
     assert "--seeds 3" in found.sentences[0]
 
 
 def test_without_both_arms_nothing_is_said_about_pretraining():
-    found = judged(skill={"tfidf": (0.3, 0.2)})
+    found = verdict_of(skill={"tfidf": (0.3, 0.2)})
     assert found.claims == ()
     assert "says nothing about pretraining" in found.sentences[0]
 
@@ -128,7 +128,7 @@ def test_the_recommendation_has_the_expected_score_its_interval_and_its_cost():
 
 
 def test_the_majority_class_is_mentioned_where_the_interval_holds_its_accuracy():
-    """30 rows, 20 of one class: an accuracy of 68 % says nothing."""
+    """With 20 of 30 rows of one class, an accuracy of 68 % is not informative."""
     for start, mentioned in ((-2.0, True), (2.0, False)):
         skill = dict.fromkeys(ARMS, (start, 0.0))
         sentences = recommend(study(skill=skill), Path("mine")).sentences
@@ -142,14 +142,14 @@ def test_rows_that_selected_the_arm_and_judge_it_are_mentioned():
 
 
 def test_a_cheaper_arm_that_does_not_differ_is_named_and_the_selected_one_is_recommended():
-    """Which arm is taken is decided without the test part."""
+    """The recommended arm is selected without the test part."""
     found = recommend(study(seed_noise=0.0, row_noise=0.05), Path("mine"))
     assert found.series == ("stack", "causal")
     assert any("TF-IDF" in s and "41 times smaller" in s for s in found.sentences[1:])
 
 
 def test_pairs_beyond_the_verdict_are_corrected_together():
-    """Of many arms that are alike, one looks better in a single interval."""
+    """Among many equally good arms, one seems better in an uncorrected interval."""
     skill = dict.fromkeys(("tfidf", "nb", "cooc-lr", "frozen", "scratch", "pretrained"), (0.4, 0.2))
     single = corrected = 0
     for seed in range(30):
@@ -162,7 +162,7 @@ def test_pairs_beyond_the_verdict_are_corrected_together():
 
 
 def test_the_mean_of_a_curve_and_its_interval_end_at_the_same_epoch():
-    """Bands stopped where the first seed did, and lines went on."""
+    """Both end at the last epoch that all seeds reached."""
     lines = {
         (("scratch", "causal"), 100): {0: [0.5, 0.6, 0.7], 1: [0.5, 0.6]},
         (("pretrained", "causal"), 100): {0: [0.6, 0.8, 0.9], 1: [0.7, 0.8, 0.85]},

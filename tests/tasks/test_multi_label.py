@@ -1,4 +1,4 @@
-"""Multi-label: every label is a question of its own."""
+"""Multi-label: every label is predicted independently."""
 
 import csv
 from dataclasses import replace

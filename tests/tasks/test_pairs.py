@@ -1,4 +1,4 @@
-"""Pairs: both texts are read together, in order, and neither is lost to the other."""
+"""Pairs: both texts are read together, in order, and both are truncated fairly."""
 
 import json
 

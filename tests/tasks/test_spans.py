@@ -1,4 +1,4 @@
-"""Span answers: the answer comes back as it is written in the text."""
+"""Spans: answers are exact parts of the text."""
 
 import numpy as np
 import pytest

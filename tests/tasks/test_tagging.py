@@ -1,4 +1,4 @@
-"""Tagging: words have tags, whatever pieces the tokenizer cuts them into."""
+"""Tagging: every word has one tag, however it is tokenized."""
 
 import numpy as np
 import pytest
@@ -64,14 +64,14 @@ def test_windows_cover_every_word_once_or_overlap_by_half():
         ("a O\n\nb O\n", "one class only"),
     ],
 )
-def test_a_file_that_is_not_conll_is_said(tmp_path, content, message):
+def test_a_file_that_is_not_conll_is_an_error(tmp_path, content, message):
     (tmp_path / "a.conll").write_text(content)
     with pytest.raises(HeadstartError, match=message):
         read_dataset([str(tmp_path / "a.conll")], task="tagging")
 
 
 def test_the_loss_is_over_the_words_that_were_read():
-    """Half of the words are not read: the others cost what they cost."""
+    """Half of the words are not read; the loss of the others does not change."""
     task = Tagging(("N", "V"))
     scores = np.zeros((2, 2))
     whole = Sentences("x", [["a", "b"]], [[0, 1]], task.labels)

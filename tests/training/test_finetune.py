@@ -1,4 +1,4 @@
-"""Fine-tuning: it learns, saves the best epoch, and differs from scratch in its start alone."""
+"""Fine-tuning learns and saves the best epoch; only its initial weights differ from scratch."""
 
 import shutil
 
@@ -34,7 +34,7 @@ def tuned(tmp_path_factory, base):
 
 @pytest.fixture(scope="session")
 def noisy(tmp_path_factory):
-    """A run whose best epoch is not its last: labels that are noise are soon learned by heart."""
+    """A run whose best epoch is not its last one, because it memorises noisy labels."""
     settings = config(epochs=8, selection_metric="loss")
     folder = tmp_path_factory.mktemp("noisy") / "run"
     return settings, finetune(settings, folder, splits=splits(wrong=0.4))
@@ -107,7 +107,7 @@ def test_training_in_memory_writes_nothing(tmp_path, monkeypatch):
 
 
 def test_a_base_that_is_used_again_is_as_it_was_saved_and_a_changed_one_is_noticed(tmp_path, base):
-    """The base that was opened last is kept: training must not change it, new files replace it."""
+    """The last opened base is cached: training must not change it, and new files replace it."""
     folder = tmp_path / "base"
     shutil.copytree(base, folder)
 

@@ -1,4 +1,4 @@
-"""`kill -9` at any moment, then `--resume`: the same bits as the uninterrupted run."""
+"""After a `kill -9` at any moment, `--resume` gives the same bits as an uninterrupted run."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A head that is fitted before the base learns."""
+"""The initialisation of a head as a linear probe."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Rows that a step did not touch cost nothing and do not move; the others learn as in Adam."""
+"""Rows that a step did not use do not change; the others are updated as by Adam."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Pretraining: each objective learns, and the run folder holds everything about the run."""
+"""Pretraining: each objective learns, and the run folder is complete."""
 
 import itertools
 import json

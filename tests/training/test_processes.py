@@ -1,4 +1,4 @@
-"""Several processes of one pretraining: like one, whatever happens to them."""
+"""Several processes of one pretraining give the same results as one, also after failures."""
 
 import json
 import os

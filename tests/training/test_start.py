@@ -1,4 +1,4 @@
-"""What a training starts from: corpus, task text, first weights, and what a base has read."""
+"""The start of a training: corpus, task text, initial weights, and the corpus of a base."""
 
 import itertools
 
@@ -115,7 +115,7 @@ def test_the_corpus_of_the_base_before_counts_too(tmp_path):
 
 
 def test_bert_from_scratch_has_its_own_attention(tmp_path):
-    """Its head pools the first token, which would see only itself under a causal mask."""
+    """The head pools the first token, which sees only itself under a causal mask."""
     data = dataset(40)
     sizes = {"vocab_size": 300, "width": 16, "layers": 1, "heads": 2, "feed_forward_width": 16}
     config = FinetuneConfig.create(dataset=["d.csv"], preset="bert", **sizes)

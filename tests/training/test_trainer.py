@@ -1,4 +1,4 @@
-"""The trainer: exact, resumable, and it stops when something is wrong."""
+"""The trainer is exact, resumes, and stops when a training diverges."""
 
 import errno
 from functools import partial

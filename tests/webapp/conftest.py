@@ -1,4 +1,4 @@
-"""The app as a test talks to it: through requests, or through a real browser."""
+"""Fixtures to test the app with requests or with a real browser."""
 
 import contextlib
 import socket
@@ -67,7 +67,7 @@ def upload(client):
 
 @pytest.fixture
 def fake_command(monkeypatch):
-    """Let every command be a small program; its arguments are in `sys.argv[1:]`."""
+    """Replace every command by a small program, whose arguments are in `sys.argv[1:]`."""
 
     def use(program):
         line = lambda arguments: [sys.executable, "-c", program, *arguments]  # noqa: E731
@@ -77,7 +77,7 @@ def fake_command(monkeypatch):
 
 
 def wait_until(what, seconds=120):
-    """Look until something is true; returns it."""
+    """Wait until something is true; returns it."""
     for _ in range(seconds * 20):
         if found := what():
             return found

@@ -1,4 +1,4 @@
-"""The app in a real browser: the whole way of a study, and what could go wrong on it."""
+"""The app in a real browser: all steps of a study, and errors."""
 
 import csv
 import json
@@ -46,7 +46,7 @@ NAMELESS = """
 
 
 class Page:
-    """What a person does with the page."""
+    """The actions of a user on the page."""
 
     def __init__(self, browser):
         self.browser = browser
@@ -106,7 +106,7 @@ class Page:
         self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
 
     def problems(self):
-        """What a phone, a desktop or a screen reader would stumble over."""
+        """Find problems for phones, desktops and screen readers."""
         found = self.browser.execute_script(NAMELESS)
         for pixels in (390, 1280):
             self.width(pixels)
@@ -219,7 +219,7 @@ def test_the_whole_way_from_a_file_to_predictions(page, files, tmp_path):
 
 
 def test_a_study_is_looked_at_planned_started_stopped_and_resumed(page, tmp_path, fake_command):
-    """The way of a study with commands that are fakes: quick enough for every run of the tests."""
+    """All steps of a study with fake commands, which are quick."""
     fake_command(COMMANDS)
     with serving(tmp_path / "app") as served:
         page.browser.get(served.origin)

@@ -1,4 +1,4 @@
-"""Tags and answers take the same way through the app as labels."""
+"""The app supports tagging and spans in the same steps as classification."""
 
 import pytest
 

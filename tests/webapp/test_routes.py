@@ -1,4 +1,4 @@
-"""What the page asks of the server."""
+"""The routes that the page uses."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Who may talk to the app, and how much."""
+"""Access control and size limits of the app."""
 
 import gzip
 import urllib.request

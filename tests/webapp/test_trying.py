@@ -1,4 +1,4 @@
-"""Trying a classifier: its prediction, and the text in pieces with the effect of each."""
+"""Trying a classifier: its prediction, and the effect of each part of the text."""
 
 import shutil
 

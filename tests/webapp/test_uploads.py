@@ -1,4 +1,4 @@
-"""Uploads: under safe names, looked at in another process, and nothing is left of a bad one."""
+"""Uploads get safe names, are parsed in another process, and are removed if they are bad."""
 
 import json
 from pathlib import Path

@@ -1,7 +1,7 @@
 """The baselines of a run, and linear classifiers as runs.
 
-The baselines are the trivial prediction of the task and a linear model in seconds: a metric says
-little alone, as 90 % accuracy is nothing where 90 % of the rows are of one class.
+The baselines are the trivial prediction of the task and a linear model, which is fitted in seconds.
+They show how good a metric is: 90 % accuracy is poor if 90 % of the rows have the same class.
 """
 
 from dataclasses import replace
@@ -36,8 +36,8 @@ def baselines_for(
 ) -> list[dict[str, Any]]:
     """Compute the trivial baseline and, where the task has one, the linear one.
 
-    The rows are those that trained the run, selected its weights (here they select C) and evaluate
-    it. The linear model is fitted in seconds, to a random sample of `max_characters`.
+    `train` are the training rows of the run, `validation` select C, and both models are evaluated
+    on `test`. The linear model is fitted to a random sample of `max_characters`.
     """
     name, scores = task.trivial(train, test)
     name, _, about = name.partition(": ")
@@ -58,10 +58,10 @@ def baselines_for(
 
 
 def baselines_of_run(folder: Path, task: Task[Any], test: Any = None) -> list[dict[str, Any]]:
-    """Compute the baselines of a fine-tuned run, fitted to the rows that trained it.
+    """Compute the baselines of a fine-tuned run, fitted to the rows that it was trained on.
 
-    Its config says where its dataset is; rows that the run does not know are dropped. By default
-    its validation rows evaluate.
+    The dataset is read from its config; rows that were not used in the training are dropped. By
+    default the baselines are evaluated on the validation rows.
     """
     splits = read_splits(FinetuneConfig.load(folder), Callback())
     parts = []
@@ -70,13 +70,13 @@ def baselines_of_run(folder: Path, task: Task[Any], test: Any = None) -> list[di
         known = seen_rows(rows, folder, (role,))
         parts.append(rows if known is None else rows.pick(known.tolist()))
     if not all(map(len, parts)):
-        raise HeadstartError("the rows that trained the run are not in its dataset any more")
+        raise HeadstartError("the training rows of the run are no longer in its dataset")
     train, validation = parts
     return baselines_for(task, train, validation, validation if test is None else test)
 
 
 def _sample(task: Task[Any], rows: Any, max_characters: int) -> Any:
-    """Draw so many rows that they have about `max_characters`, always the same ones."""
+    """Sample rows with about `max_characters` in total, always the same ones."""
     characters = sum(map(len, task.texts(rows)))
     count = max(1, round(len(rows) * min(1.0, max_characters / max(1, characters))))
     return rows.pick(sorted(np.random.default_rng(0).permutation(len(rows))[:count].tolist()))

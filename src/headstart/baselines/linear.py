@@ -69,8 +69,9 @@ class LinearTextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore
     ) -> Self:
         """Select C and fit all training rows.
 
-        Texts and labels of `validation` select C in place of folds. In folds, by default those of
-        `make_folds`, features are fitted anew in each. Without any, C is the middle value.
+        C is selected on `validation` (texts and labels) if it is given, otherwise in `folds`, by
+        default those of `make_folds`, with features fitted in each. Without both, C is the middle
+        value.
         """
         outputs = self._targets(labels)
         if len(texts) != len(labels):
@@ -270,10 +271,10 @@ class TfidfClassifier(_NgramClassifier):
 class NaiveBayesClassifier(_NgramClassifier):
     """Naive-Bayes log-count ratios of words and pairs of words, and a logistic regression.
 
-    A word that is in a text has the size of its log-count ratio: how much more frequent it is in
-    texts of a class than in all others. With a hundred short texts this is hard to beat (Wang and
-    Manning 2012, "Baselines and bigrams"). With more than two classes a feature has the size of its
-    largest ratio.
+    The feature of a word that occurs in a text is its log-count ratio: how much more frequent it is
+    in texts of a class than in all others. This is a strong baseline for short texts with few
+    labels (Wang and Manning 2012, "Baselines and bigrams"). With more than two classes, the feature
+    is the largest ratio.
 
     >>> texts = ["a fine film", "fine acting", "a dull film", "dull acting"]
     >>> NaiveBayesClassifier().fit(texts, [1, 1, 0, 0]).predict(["so fine", "so dull"])

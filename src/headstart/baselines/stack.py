@@ -1,8 +1,8 @@
 """A stack: the weighted mixture of the log-probabilities of several classifiers.
 
-log p(class) = Σ weight · log p_member(class) + constant. The weights, one per member, are fitted to
-predictions of rows that no member was trained on; their sum acts as a temperature, and an
-overconfident member gets a low one.
+log p(class) = Σ weight · log p_member(class) + constant. There is one weight per member, fitted to
+out-of-fold predictions. The sum of the weights acts as a temperature, and an overconfident member
+gets a low weight.
 """
 
 from collections.abc import Sequence
@@ -25,9 +25,9 @@ MEMBERS = "members"
 class Stack:
     """Mix the probabilities of two or more classifiers, with a weight for each.
 
-    Two things prevent overfitting a hundred rows: the weights are pulled towards equal ones, and
-    where the mixture does not explain the labels clearly better than the best member alone (by one
-    nat for each weight: Akaike's criterion), that member is used alone.
+    Two rules prevent overfitting to few rows. A prior pulls the weights towards equal ones. And if
+    the log-likelihood of the mixture is not better than that of the best member by one nat per
+    weight (Akaike's criterion), that member is used alone.
 
     With `members`, runs with the same labels by the name of their arm, a stack predicts texts and
     can be saved.

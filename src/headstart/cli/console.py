@@ -282,7 +282,7 @@ def _report(error: BaseException) -> int:
 
 
 def _usage_error(error: BaseException) -> HeadstartError | None:
-    """Return what the library that parses the arguments found, if it was that."""
+    """Convert an error of the library that parses the arguments; other errors give None."""
     if not hasattr(error, "format_message"):
         return None
     path = getattr(getattr(error, "ctx", None), "command_path", "headstart")
@@ -291,7 +291,7 @@ def _usage_error(error: BaseException) -> HeadstartError | None:
 
 
 def _close_quietly() -> None:
-    """Send what is left in the buffers of the standard streams nowhere."""
+    """Discard what is left in the buffers of the standard streams."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

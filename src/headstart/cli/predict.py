@@ -87,7 +87,7 @@ def predict(
     if explain and not opened.explains:
         raise HeadstartError(
             "--explain shows which words changed the prediction of a class; the task "
-            f"{task.name} has no classes of whole texts",
+            f"{task.name} does not predict a class for a whole text",
             where=run,
             fix="omit --explain",
         )
@@ -340,7 +340,7 @@ def generate(
     """
     from headstart import language_model
 
-    opened = language_model.open_language_model(run, causal=True, to="write")
+    opened = language_model.open_language_model(run, causal=True, to="generate text")
     ids = list(
         language_model.generate(
             opened, prompt, tokens=tokens, temperature=temperature, top_p=top_p, seed=seed

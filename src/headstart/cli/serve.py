@@ -31,7 +31,7 @@ def serve(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Serve a run over HTTP, in Hugging Face's request form, with metrics.
+    """Serve a run over HTTP, with Hugging Face's request format and Prometheus metrics.
 
     headstart serve runs/classifier
     """
@@ -76,7 +76,7 @@ LOG_CONFIG = {
 
 def export(
     run: Annotated[Path, typer.Argument(help="The folder of a run.")],
-    to: Annotated[str, option(help="The form of the export: huggingface or onnx.")],
+    to: Annotated[str, option(help="The format of the export: huggingface or onnx.")],
     out: Annotated[Path, option(help="A new folder for the export.")],
     int8: Annotated[bool, option("--int8", help="Store the weights in 8 bits.")] = False,
     json: Json = False,

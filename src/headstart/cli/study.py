@@ -118,7 +118,7 @@ def labels(
     headstart labels studies/mine --target 0.85
 
     A power law is fitted to the study's label budgets, with an interval over seeds and test rows.
-    Where the curve or the goal allows no estimate, the reason is printed.
+    If the number cannot be estimated, the reason is printed.
     """
     from headstart.study.analysis import Analysis
     from headstart.study.report.build import labels_cell
@@ -180,10 +180,10 @@ class StudyDisplay(TrainDisplay, StudyCallback):
             console.note(one)
 
     def on_start(self, run: Any, step: int) -> None:
-        """Print nothing: the plan of the study is printed."""
+        """Print nothing, because the plan of the study is printed."""
 
     def on_evaluation(self, state: Any) -> None:
-        """Print nothing: the bar shows the loss, and the report the curve."""
+        """Print nothing, because the bar shows the loss, and the report has the curve."""
 
     def on_job(
         self, job: Any, event: str, epoch: int | None = None, value: float | None = None

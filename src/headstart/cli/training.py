@@ -154,7 +154,7 @@ def make_config(
 
 @contextmanager
 def resumable(command: str, out: Path) -> Iterator[None]:
-    """Print how to resume a training that was stopped; it has saved itself."""
+    """Print how to resume a training that was stopped; its checkpoint is already saved."""
     from headstart.training.processes import Processes
     from headstart.training.trainer import Interrupted
 
@@ -173,7 +173,7 @@ def resumable(command: str, out: Path) -> Iterator[None]:
 
 
 def show_plan(plan: dict[str, Any]) -> None:
-    """Print the plan of a training that is not done."""
+    """Print the plan of a dry run."""
     console.write("{plan}", plan=plan_text(plan))
 
 

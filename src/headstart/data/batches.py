@@ -7,12 +7,11 @@ store is made again. It has two parts, `train` and `held_out`, of two files: whe
 starts (8 bytes each), and the little-endian ids of all documents. The manifest has a checksum of
 each file, which opening the store checks.
 
-For pretraining the documents form one stream, each as `<begin> document <end>`, that is cut every
-`length` tokens: no position is wasted, and only the last row can have padding. A segment number
-says which document of its row a position belongs to. Any row is read without those before it.
+For pretraining, the documents are joined to one stream, each as `<begin> document <end>`, and the
+stream is cut into rows of `length` tokens, so that only the last row can have padding. The segment
+number of a position is the number of its document in the row. Rows can be read in any order.
 
-A resumed run takes step k and gets exactly what the uninterrupted run had there; nothing is
-replayed and there is no position to save.
+A resumed run gets the same batch at step k as an uninterrupted run, without a saved position.
 """
 
 import hashlib
@@ -49,7 +48,7 @@ SECTION = 512  # tokens of a document that views are drawn from, at most
 
 
 class TokenStore:
-    """One part of a finished store: documents of ids that stay on disk until they are used."""
+    """One part of a finished store: the token ids of documents, memory-mapped."""
 
     def __init__(self, folder: Path, part: str, dtype: np.dtype[np.unsignedinteger]) -> None:
         self.folder = folder
@@ -115,7 +114,7 @@ def store_corpus(
     if not is_complete(place):
         folder.mkdir(parents=True, exist_ok=True)
         with FileLock(place.with_suffix(".lock")):
-            if not is_complete(place):  # else another process has made it meanwhile
+            if not is_complete(place):  # else another process has just made it
                 _make_store(documents, tokenizer, held_out, place)
     return [TokenStore(place, part, tokenizer.dtype) for part in PARTS]
 
@@ -212,7 +211,7 @@ def choose_held_out(corpus: Iterable[str], share: float, *, min_bytes: int) -> i
 
 
 Indices = NDArray[np.integer]
-_POOL = 100  # batches: sorting by length in larger pools saves little and shuffles less
+_POOL = 100  # batches that are sorted by length together; larger pools save little more
 
 
 @lru_cache(maxsize=2)  # a batch touches at most two epochs, unless there are few items
@@ -414,9 +413,9 @@ class TokenSource:
     def _draw_text(
         self, random: np.random.Generator, length: int, shortest: int = 2, other_than: int = -1
     ) -> tuple[int, NDArray[np.integer]]:
-        """Draw one of the documents with `shortest` tokens, and at most `length` tokens of it.
+        """Draw a document with at least `shortest` tokens, and at most `length` tokens of it.
 
-        Where fewer than two have so many, it is one of the longest two.
+        If fewer than two documents are that long, one of the two longest is drawn.
         """
         lengths, documents = self._by_length
         first = max(0, min(int(np.searchsorted(lengths, shortest)), len(lengths) - 2))

@@ -1,15 +1,15 @@
 """PPMI-SVD embeddings: token vectors from co-occurrence counts, in seconds.
 
 1. `count_pairs` counts how often two tokens occur within `window` tokens of each other.
-2. `positive_pmi` compares that with chance (pointwise mutual information above 0). The contexts'
-   counts are smoothed, so that rare ones do not stand out by chance (Levy, Goldberg and Dagan
-   2015).
+2. `positive_pmi` compares these counts with independence (positive pointwise mutual information).
+   Context counts are smoothed, so that rare contexts do not get high values by chance (Levy,
+   Goldberg and Dagan 2015).
 3. `truncated_svd` reduces the matrix to the wanted width; the vectors are U·S^power.
 
 Memory is bounded: documents are counted in chunks, whose distinct pairs are added to a sparse
-matrix of at most `MAX_PAIRS` entries. When it outgrows that, its rarest pairs are dropped until
-half of the room is free. The tokens' totals stay exact, so the PMI of a pair that is left can only
-be too low. 33 MB of reviews with a vocabulary of 8,192 fill a third of the matrix.
+matrix of at most `MAX_PAIRS` entries. If it becomes larger, the rarest pairs are dropped until it
+is half full. The totals of the tokens remain exact, so the PMI of the other pairs can only be too
+low. 33 MB of reviews with a vocabulary of 8,192 fill a third of the matrix.
 """
 
 from collections.abc import Iterable, Sequence

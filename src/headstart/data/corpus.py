@@ -22,7 +22,7 @@ from headstart.progress import ProgressCallback
 
 
 class Corpus:
-    """An iterable of documents that starts anew at every `iter`.
+    """An iterable of documents that can be iterated several times.
 
     `empty` and `overlapping` are how many documents the last complete pass has dropped: those
     without text, and because of `without`, by kind of overlap.

@@ -176,7 +176,7 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class Splits(Generic[PartT]):
-    """Train fits the weights, validation selects settings, test reports, once.
+    """The parts of a dataset: for training, for model selection, and for the final evaluation.
 
     `found` says how each file was read and `notes` what was guessed, for the user to check.
     `whole` has the rows of all parts in one, before overlaps were dropped, where a split made them.

@@ -46,8 +46,8 @@ class Inspection:
     """Everything that `headstart inspect` shows; `warnings` is what other commands repeat.
 
     `parts` are train, validation, test and corpus. `labels` are the counts of a part, and
-    `labelled` is what these are shares of: rows, or words of tags. `overlaps` count for two parts
-    how the different `texts` of `part` are in `other`, each text once, at its closest.
+    `labelled` is their total: rows, or words for tags. `overlaps` count for two parts how many of
+    the different `texts` of `part` are in `other`, by kind; each text counts once, as its closest.
     """
 
     found: list[str]  # how the files were read, and what was guessed

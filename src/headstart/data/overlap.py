@@ -28,14 +28,14 @@ from headstart.data.words import UNSPACED
 OverlapKind = Literal["equal", "contains", "inside", "similar"]
 
 SIMILAR = 0.8
-# A text of fewer words would be contained by chance: "one of the best films of the year".
+# Texts of fewer words can be contained by chance: "one of the best films of the year".
 WINDOW = 8
-# Of this many words, a text that is similar to another one has a sequence of WINDOW words with it:
-# at most one word in 27 differs.
+# Two similar texts of at least this many words share a sequence of WINDOW words, because at most
+# one word in 27 differs.
 LONG = 32
 # 21 bands of 6: a pair at 0.8 is a candidate with probability 0.998, one at 0.5 with 0.28.
 PERMUTATIONS, BANDS, SEED = 126, 21, 1
-# Candidates whose signatures agree less are not at SIMILAR: five standard errors below it.
+# Candidates whose estimated similarity is below this (five standard errors) are not compared.
 ESTIMATED = SIMILAR - 5 * (SIMILAR * (1 - SIMILAR) / PERMUTATIONS) ** 0.5
 
 CHECKED = (

@@ -209,7 +209,7 @@ class CsvReader:
 
     A quoted cell with line breaks is a problem when text follows its closing quote, or when a line
     inside of it looks like a row: where a row has its label, it has a label of this file.
-    Then the row costs its first line, and the other lines are read again. Labels that appear only
+    Then only its first line is lost, and the other lines are read again. Labels that appear only
     later in the file are compared at its end; such rows come last, with their problem.
     """
 
@@ -342,9 +342,9 @@ def _open_csv(source: Source, encoding: str) -> Table:
 # JSON Lines, JSON, SQuAD
 
 
-FORM = 'the form is {"text": "…", "label": "…"}, one object per line (.jsonl) or in a list (.json)'
+FORM = 'use {"text": "…", "label": "…"}, one object per line (.jsonl) or in a list (.json)'
 SQUAD_FORM = (
-    'the form is SQuAD\'s: {"data": [{"paragraphs": [{"context": …, "qas": [{"question": …, '
+    'the format is SQuAD\'s: {"data": [{"paragraphs": [{"context": …, "qas": [{"question": …, '
     '"answers": [{"text": …, "answer_start": …}]}]}]}]}'
 )
 
@@ -413,7 +413,7 @@ def find_keys(sample: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _open_squad(source: Source, encoding: str) -> Table:
-    """Questions about texts, in the form of SQuAD's JSON files.
+    """Questions about texts, in the format of SQuAD's JSON files.
 
     A question without answers has none in its text.
     """
@@ -443,7 +443,7 @@ def _open_squad(source: Source, encoding: str) -> Table:
             except HeadstartError as problem:
                 yield Row(number, cells, problem)
             except (KeyError, TypeError, ValueError, AttributeError) as error:
-                what = f"this is not a question in SQuAD's form: {error!r}"
+                what = f"this is not a question in SQuAD's format: {error!r}"
                 yield Row(number, cells, HeadstartError(what, fix=SQUAD_FORM))
 
     return Table("questions in SQuAD's JSON", ["id", "question", "context", "label"], [], records)

@@ -329,7 +329,7 @@ def open_unzipped(source: Source) -> Iterator[io.BufferedReader | gzip.GzipFile]
 
 
 class Lines:
-    """The lines of a text file without their ends; every iteration reads it anew.
+    """The lines of a text file without their ends; every iteration reads the file again.
 
     A line ends at a line feed, a carriage return or both. A line longer than `LONGEST_DOCUMENT` is
     cut off after that, which `check_text` reports.

@@ -254,7 +254,7 @@ def guess_task(
     try:
         start = Lines(find_source(path), options.encoding).start if kind == "json" else ""
         if '"paragraphs"' in start and '"qas"' in start:
-            return "spans", f"{path.name} has questions in SQuAD's form: the task is spans"
+            return "spans", f"{path.name} has questions in SQuAD's format: the task is spans"
         rows = open_rows(find_source(path), options, labels="several")
         first = list(islice(rows, SAMPLE_ROWS))
     except HeadstartError:  # the reading of all rows has the message

@@ -53,7 +53,7 @@ _PART = re.compile(
     r"| ?[0-9]++(?=[ -/:-~\n]|\Z)"
     rf"|(?s:.+?)(?:(?<={_VISIBLE})(?= {_VISIBLE})|\Z)"
 )
-_MAX_CACHE_BYTES = 48 << 20  # then the cache starts anew
+_MAX_CACHE_BYTES = 48 << 20  # then the cache is cleared
 _BYTES_PER_PART = 160  # two Python objects and an entry of the dictionary
 
 
@@ -108,14 +108,14 @@ class Tokenizer:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Made anew, because the library's own copies read text as special tokens.
+        # Made again, because the library's own copies read text as special tokens.
         return Tokenizer, (self._inner,)
 
     def encode_arrays(self, texts: Sequence[str]) -> list[Tokens]:
         """Return the ids of each text as an array of `dtype`, without special tokens."""
         if not self._can_split:
             return [np.array(ids, dtype=self.dtype) for ids in self._encode_whole(list(texts))]
-        known = self._known  # another thread may start a new one meanwhile
+        known = self._known  # another thread may replace it
         split = [_PART.findall(text) for text in texts]
         new = list(set().union(*split).difference(known))
         for part, ids in zip(new, self._encode_whole(new), strict=True):

@@ -18,7 +18,7 @@ Integers = NDArray[np.int64]
 PULL = 4.0  # precision of the prior, in rows
 LOWEST, HIGHEST = 0.05, 20.0
 CALIBRATION_BINS = 15
-CERTAIN = 0.9999  # a probability that no finite sample justifies
+CERTAIN = 0.9999  # if all probabilities are at least this high, something is probably wrong
 CERTAINTY_NOTE = (
     "Every probability is at least 99.99 %. This usually means that the texts contain the label, "
     "or that the same texts were used in training: check the data."

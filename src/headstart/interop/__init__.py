@@ -1,1 +1,1 @@
-"""Other tools' forms: their weights as a base, our runs as their models, each checked."""
+"""Models of other tools as bases, and exports of runs for other tools."""

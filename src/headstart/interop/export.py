@@ -1,6 +1,6 @@
-"""Write runs for other tools: written, opened again, compared with the run, and only then kept.
+"""Export runs for other tools; an export is saved only if its outputs equal those of the run.
 
-Besides the outputs, the test metric is measured through the export, on the same rows as the run's.
+Also, the test metric of the export is measured on the same rows as that of the run.
 """
 
 import math
@@ -118,7 +118,7 @@ class Exported:
 
 
 def export_run(folder: Path | str, to: str, out: Path, *, int8: bool = False) -> dict[str, Any]:
-    """Write a run in another tool's form, check it, and only then give it its name.
+    """Export a run for another tool, and check the export before it replaces `out`.
 
     `out` is a folder that does not exist yet or is empty. With `int8` weights are stored in 8 bits.
     Returns what was written, how far its outputs differ from the run's, and its test metric.

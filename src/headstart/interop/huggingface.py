@@ -1,14 +1,14 @@
 """Models of `transformers` as bases: `hf:PATH` or `hf:owner/name`, whatever their family.
 
-`TransformersBase` runs a model of `transformers` in the place of our `Transformer`, so that every
+`TransformersBase` runs a model of `transformers` in place of our `Transformer`, so that every
 command works with it. Weights are read from safetensors only, and no code of a model is ever run.
 The config is compared with the sizes of the stored tensors before anything is allocated.
 
-A name of the Hub becomes a revision, with one request, so that a run can be repeated when the model
-there has changed; then its files, pinned to it, in the cache that all tools of Hugging Face share.
+One request finds the current revision of a model of the Hub, so that a run can be repeated after
+the model has changed. Its files are in the cache that all tools of Hugging Face share.
 
-What `config.json` does not say is found by trying: whether a model is causal, and which token its
-classifier reads. A head that cannot be separated from its model is dropped.
+What `config.json` does not say is determined by running the model: whether it is causal, and which
+token its classifier reads. A head that cannot be separated from its model is dropped.
 """
 
 import copy
@@ -101,7 +101,7 @@ NO_MATCH = ("no match", "match")  # of a cross-encoder with a single score
 
 
 class TransformersBase(Transformer):
-    """A model of `transformers` without its head, in the place of our own base.
+    """A model of `transformers` without its head, used in place of our own base.
 
     Without `inner`, one with random weights is made from `config.transformers`.
     """
@@ -197,7 +197,7 @@ def _narrow(module: nn.Module, given: Any, output: Any) -> Any:
 
 
 class Given(nn.Module):
-    """In the place of a model's base: returns the hidden states that it is given."""
+    """Replaces the base of a model; returns the hidden states that are passed to it."""
 
     def __init__(self, pooler: nn.Module | None) -> None:
         super().__init__()
@@ -212,7 +212,7 @@ class Given(nn.Module):
 
 
 class StockLayers(nn.Module):
-    """What a model of `transformers` has between its base and its output layer."""
+    """The layers of a model of `transformers` between its base and its output layer."""
 
     def __init__(self, outer: nn.Module, output: str) -> None:
         super().__init__()
@@ -257,7 +257,7 @@ def split_head(outer: Any, kind: str) -> tuple[StockLayers, nn.Linear]:
 
 
 def find_folder(given: str) -> Path:
-    """Return the folder that `hf:` was followed by, or the files of a model of the Hub."""
+    """Return the folder that follows `hf:`, or the one with the downloaded files of the Hub."""
     folder = Path(given).expanduser()
     if folder.exists():
         return folder
@@ -271,7 +271,7 @@ def find_folder(given: str) -> Path:
 
 
 def pin(given: str) -> str:
-    """Return what a recipe keeps: a folder as it is, a name with the revision of today."""
+    """Return the name to save in a config: a folder as given, `owner/name` with its revision."""
     if Path(given).expanduser().exists():
         return given
     found = NAME.fullmatch(given)
@@ -326,7 +326,7 @@ def fingerprint(name: str) -> str:
 
 @torch.no_grad()
 def _take_apart(outer: Any, kind: str | None) -> tuple[TransformersBase, Any]:
-    """Make our base and head of a model; no head if ours would not compute the same."""
+    """Split a model into base and head; the head is None if ours would compute other outputs."""
     inner = outer.base_model
     config = _describe(inner)
     if kind is None:
@@ -425,7 +425,7 @@ def _few_tokens(vocab_size: int, max_length: int) -> Tensor:
 
 
 def library() -> Any:
-    """Import `transformers`, which speaks only of errors."""
+    """Import `transformers`, set to log only errors."""
     need_packages("hf", "transformers")
     import transformers
 

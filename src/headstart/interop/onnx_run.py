@@ -1,6 +1,6 @@
-"""An exported ONNX folder, opened: it predicts and is evaluated as the run that it came from.
+"""Open an ONNX export, which predicts and is evaluated like the run that it came from.
 
-`model.onnx`, the tokenizer, and a `config.json` that says the rest (docs/export.md).
+The folder has `model.onnx`, the tokenizer and a `config.json` (see docs/export.md).
 """
 
 import json
@@ -30,7 +30,7 @@ AGAIN = "export the run again"
 MODEL, CONFIG = EXPORTED, "config.json"
 WINDOWS = "overflow_to_sample_mapping"  # as Hugging Face's tokenizers call it
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
-EMBEDDING = "embedding"  # in the place of a task: vectors of texts
+EMBEDDING = "embedding"  # in place of a task: vectors of texts
 FORMAT = 2  # raised when files of the version before can no longer be read
 # What the values of config.json must be, by name.
 CONFIG_FORMS: dict[str, Form] = {

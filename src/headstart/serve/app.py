@@ -159,7 +159,7 @@ def create_app(run: Run, config: ServeConfig) -> FastAPI:
     app = FastAPI(
         title="headstart",
         version=installed_version(),
-        description="Predictions of a text model, in the form of Hugging Face's pipelines.",
+        description="Predictions of a text model, in the format of Hugging Face's pipelines.",
         lifespan=lifespan,
         openapi_url=None,  # a route of ours, which needs the token
         telemetry=NO_TELEMETRY,

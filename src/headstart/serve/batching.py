@@ -58,7 +58,7 @@ class BatchQueue:
         return not self._closing and all(thread.is_alive() for thread in self._threads)
 
     async def submit(self, rows: Sequence[Any]) -> list[Any]:
-        """Predict the rows of one request; whoever stops waiting for that costs nothing.
+        """Predict the rows of one request; rows are skipped if the request is cancelled.
 
         A queue without room is an error with the code `busy`, a closed one `stopping`. The model's
         error for a row is raised.
@@ -114,18 +114,18 @@ class BatchQueue:
         """Predict batch after batch, on one core."""
         torch.set_num_threads(1)
         while taken := self._take():
-            batch = [one for one in taken if not one.result.done()]  # others were given up
+            batch = [one for one in taken if not one.result.done()]  # others were cancelled
             if not batch:
                 continue
             start = time.perf_counter()
             found = self._predict([one.row for one in batch])
             BATCH_SIZE.observe(len(batch))
             BATCH_SECONDS.observe(time.perf_counter() - start)
-            with suppress(RuntimeError):  # the loop has ended, and nobody waits any more
+            with suppress(RuntimeError):  # the event loop has ended
                 batch[0].result.get_loop().call_soon_threadsafe(_deliver, batch, found)
 
     def _predict(self, rows: list[Any]) -> list[Any]:
-        """Predict rows; if that fails, one by one, so that a row fails alone."""
+        """Predict rows; if that fails, one by one, so that only the bad row fails."""
         try:
             return list(self.predict(rows))
         except BaseException as error:  # a panic of a library in Rust is not an Exception

@@ -102,9 +102,9 @@ def handle_errors(app: FastAPI, reply: Callable[[Exception], Response]) -> None:
 class GuardedRoute(APIRoute):
     """A route that checks the token, then the size and time of the body, before FastAPI reads it.
 
-    The application's state has `token` (`None`: everybody is let in), `max_bytes` of a body, and
-    `held`, the bytes of all bodies that are not answered yet. A route without declared body, such
-    as an upload, reads it directly.
+    The application's state has `token` (`None`: no token is required), `max_bytes` of a body, and
+    `held`, the bytes of the bodies of all requests that are not answered yet. A route without a
+    declared body, such as an upload, reads it directly.
     """
 
     def get_route_handler(self) -> Handler:

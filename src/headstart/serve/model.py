@@ -1,4 +1,4 @@
-"""A run that answers requests in the form of Hugging Face's pipelines.
+"""Open a run for the server, and convert its predictions to the format of Hugging Face's pipelines.
 
 Fields are `label` and `score`; `entity_group`, `word`, `score`, `start` and `end`; or `answer`,
 `score`, `start` and `end`, by the task.

@@ -99,7 +99,7 @@ def make_config(
         lifespan="on",
         log_config=log_config,
         access_log=False,
-        proxy_headers=False,  # nobody looks at a client's address
+        proxy_headers=False,  # the client's address is not used
         server_header=False,
         date_header=False,
         headers=[("X-Content-Type-Options", "nosniff"), ("Cache-Control", "no-store")],
@@ -114,7 +114,7 @@ def make_config(
 def run_here(
     config: uvicorn.Config, listening: socket.socket, announce: Callable[[], None]
 ) -> bool:
-    """Run a server in this process until SIGTERM or SIGINT; whether it ended in order."""
+    """Run a server in this process until SIGTERM or SIGINT; return whether it stopped cleanly."""
     server = uvicorn.Server(config)
 
     def stop(*_: Any) -> None:

@@ -52,7 +52,7 @@ class Difference:
 
     @property
     def effect(self) -> str:
-        """What `first` has and `second` lacks, where they are a step of the chain."""
+        """What `first` adds to `second`, if they are a step of the chain."""
         return find_arm(self.first[0]).effect
 
     def reversed(self) -> "Difference":

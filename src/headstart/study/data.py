@@ -37,10 +37,10 @@ class Fold(NamedTuple):
 class StudyData:
     """What a study reads.
 
-    In a study in folds each seed deals the rows into folds in its own way, and every row of a fold
-    is judged by the training without it. The predictions of one seed's folds are one row of the
-    table (seeds, rows). With the same folds for every seed, the intervals would miss that the
-    errors of rows which share a training are correlated.
+    In a study in folds, each seed assigns the rows to other folds, and every row of a fold is
+    predicted by a model trained without it. The predictions of one seed's folds are one row of the
+    table (seeds, rows). With the same folds for every seed, the intervals would not cover the
+    correlation between errors of rows that share a training.
     """
 
     task: Task[Any]  # with the labels of all training rows

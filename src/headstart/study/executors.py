@@ -63,7 +63,7 @@ class Executor:
         return future
 
     def ship(self, paths: dict[str, str]) -> Any:
-        """Return what jobs are given in place of the study's files: here, their paths."""
+        """Return what jobs receive instead of the study's files: here, their paths."""
         return paths
 
     def events(self) -> list[tuple[Any, ...]]:

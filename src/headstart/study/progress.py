@@ -100,7 +100,7 @@ class ProgressFile(StudyCallback):
             self._append(json.dumps(line) + "\n")
 
     def _append(self, text: str) -> None:
-        # A study does not depend on being watched: it goes on where this cannot be written.
+        # A study continues if its progress cannot be written.
         with suppress(OSError), self.path.open("a", encoding="utf-8") as file:
             file.write(text)
 

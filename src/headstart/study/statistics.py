@@ -7,9 +7,9 @@ mean is the metric. All seeds share the test rows, so seeds and rows are crossed
 
 and the variance of the mean is that of the seeds' means / seeds + that of the rows / rows.
 
-**Few seeds.** Two seeds have one degree of freedom, with which Student's t reaches 12.7 standard
-errors far. So the variance between seeds is pooled over the arms and budgets of a study, and that
-of one table is shrunken towards it (the moderated variance of limma: Smyth, 2004, Statistical
+**Few seeds.** With two seeds there is one degree of freedom, and Student's interval extends 12.7
+standard errors. So the variance between seeds is pooled over the arms and budgets of a study, and
+that of one table is shrunk towards it (the moderated variance of limma: Smyth, 2004, Statistical
 Applications in Genetics and Molecular Biology 3). Variances are pooled as ratios to the variance
 that the residuals alone cause, which many rows estimate well and which explains most of why small
 budgets vary more. The degrees of freedom of seeds and rows are combined by Satterthwaite's
@@ -20,25 +20,25 @@ added to each cell of the table of two classifiers (Agresti and Min, 2005, Stati
 24), and two successes and two failures to a mean (Agresti and Coull, 1998, The American
 Statistician 52). No interval has zero width, and none leaves the possible range.
 
-**Folds.** In a study in folds, every seed deals the rows into other folds, so the variance between
-seeds contains that of trainings, which the rows of a fold share. All trainings are made of the same
-labelled rows, which no variance between seeds shows: variances are multiplied by
-1 + 1 / (folds − 1), where the last term is test rows by training rows, as Nadeau and Bengio (2003,
+**Folds.** In a study in folds, every seed assigns the rows to other folds, so the variance between
+seeds includes that of trainings, which the rows of a fold share. All trainings use the same
+labelled rows, which the variance between seeds does not include. So variances are multiplied by
+1 + 1 / (folds − 1), where the last term is test rows / training rows, as Nadeau and Bengio (2003,
 Machine Learning 52) propose.
 
-**Several questions.** Looking several times must not be several chances to err. The questions of a
-study, one about all budgets for each objective, share the 5 % (Bonferroni). A step from the control
-to the headline arm is claimed only where its mean over all budgets and that of the whole difference
-exclude zero; a single budget only where the mean over every group of named budgets that it belongs
-to does (`closed_p_values`): closed testing (Marcus, Peritz and Gabriel, 1976, Biometrika 63), which
-leaves the intervals as narrow as they are. All other pairs of arms at a budget are corrected
-together (`holm_p_values`).
+**Several comparisons.** More comparisons must not cause more wrong claims. The main comparisons of
+a study, one over all budgets for each objective, share the 5 % (Bonferroni). A step from control to
+headline arm is claimed only if the intervals of its mean over all budgets and of the mean of the
+whole difference exclude zero; at a single budget, only if this also holds for the mean over every
+group of named budgets that contains it (`closed_p_values`). This is closed testing (Marcus, Peritz
+and Gabriel, 1976, Biometrika 63); it does not widen the intervals. All other pairs of arms at a
+budget are corrected together (`holm_p_values`).
 
 **Labels.** The error falls with the labels n as error = a · n^(−b) + c (Hestness et al., 2017).
 Three or four budgets hardly determine the floor c, so `fit_power_laws` averages over all curves: it
 computes the posterior on a grid of b and c (a is integrated out), with the covariance that the
-budgets' errors have because they share the test rows, and draws from it. A floor below zero is
-allowed: curves that have not bent yet fall faster than any power law with a floor.
+budgets' errors have because they share the test rows, and draws from it. Negative floors are
+allowed, because measured curves can fall faster than any power law with a floor of 0 or more.
 
 `research/statistics.md` and `bench/extrapolation.py` measure the coverage of these intervals.
 """
@@ -58,14 +58,14 @@ Key = TypeVar("Key", bound=Hashable)
 Array = np.ndarray
 
 POWER = 0.8
-EQUIVALENT = 0.02  # a difference that is certainly smaller is called none
+EQUIVALENT = 0.02  # a difference whose interval is within ± this counts as no difference
 PRIOR_WEIGHT = 4.0  # degrees of freedom, for ratios that differ up to fourfold between arms
 DRAWS = 2000
 FEWEST_BUDGETS = 3
-FARTHEST = 10.0  # times the most labels tried: no number is given beyond
+FARTHEST = 10.0  # times the largest budget: beyond it, no number is estimated
 FLOORS = np.concatenate([np.linspace(-2, -0.1, 16), np.linspace(0, 0.95, 16)])  # c / lowest error
 SLOPES = np.linspace(0.025, 1.0, 40)  # b: the error falls no faster than 1/n
-RISING = 0.9  # probability that labels help, below which no number is given
+RISING = 0.9  # minimum probability that labels help, for a number to be estimated
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def seed_variance(
 
 
 def _pool(parts: Sequence["_Parts"], independent: float, widening: float) -> Prior:
-    """Average the ratios of tables of which so many are independent."""
+    """Average the ratios of tables, of which `independent` are independent."""
     known = [part for part in parts if part.residual > 0]
     if not known:
         return Prior(widening=widening)
@@ -187,8 +187,8 @@ class _Parts:
 def mean_interval(scores: Array, variance: SeedVariance = OWN_SEEDS) -> Interval:
     """Compute the mean score (seeds, rows) of one arm and its interval over seeds and test rows.
 
-    Scores are between 0 and 1, or numbers whose mean is, and so is the interval. With one seed it
-    is over test rows only: what this one run is worth.
+    Scores are between 0 and 1, or numbers whose mean is, and so is the interval. With one seed, it
+    covers only the variance between test rows.
     """
     parts, prior = _Parts(scores, 4, 0.5), variance.scores
     error, freedom = parts.error(prior)
@@ -203,7 +203,7 @@ def paired_difference(
     """Compute the mean of `first` minus that of `second`, with an interval over seeds and rows.
 
     Both are scores (seeds, rows) of the same seeds and rows in the same order. The interval is
-    within −1 and 1; unbounded with one seed, and where two seeds alone say nothing.
+    within −1 and 1; it is unbounded with one seed, or with two that do not bound the difference.
     """
     return _interval(*_gaps(first, second, variance), level, (-1.0, 1.0))
 
@@ -318,7 +318,7 @@ class PowerLaws:
     rising: float  # probability that more labels help at all
 
     def score(self, labels: float) -> Interval:
-        """Predict the score with so many labels."""
+        """Predict the score with this number of labels."""
         return _quantiles(np.clip(1 - self.c - self.a * labels**-self.b, 0, 1))
 
     def labels(self, goal: float) -> Interval:

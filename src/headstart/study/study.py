@@ -181,7 +181,7 @@ def plan_study(
 
 
 def _identity(config: StudyConfig, data: StudyData) -> dict[str, str]:
-    """Return what must be the same when a study goes on: data, base and tokenizer."""
+    """Return the fingerprints that must be the same for a resume: data, base and tokenizer."""
     content = [(part.keys, part.targets) for part in data.splits.parts().values()]
     identity = {"dataset": hash_of(json.dumps(content).encode())}
     if data.corpus is not None:
@@ -201,7 +201,7 @@ def run_study(
     plan: Path | None = None,
     command: str = "",
 ) -> Results:
-    """Run a study, or what is left of it, and write its results; see `plan_study`.
+    """Run or resume a study and write its results; see `plan_study`.
 
     The report shows the `command`.
     """
@@ -236,7 +236,7 @@ def finish_study(study: Study, callback: StudyCallback, *, command: str = "") ->
 
 
 def _run_all(study: Study, executor: executors.Executor, callback: StudyCallback) -> None:
-    """Run all jobs, the quick ones first: something to look at within a minute."""
+    """Run all jobs, the quick ones first, so that the first results appear within a minute."""
     table, every = study.config.arm_table, set(study.config.arms)
     quick = {arm.name for arm in table if not arm.needs and not arm.is_network}
     with_text = {arm.name for arm in table if arm.needs & {"tokenizer", "vectors"}}
@@ -335,9 +335,9 @@ def prepare_text(study: Study, place: tuple[int, int], callback: StudyCallback) 
 def prepare_bases(study: Study, place: tuple[int, int], callback: StudyCallback) -> dict[str, str]:
     """Pretrain the bases of a place that are not finished; return all of them by name.
 
-    A base is pretrained once, not once per seed: the seeds of a study vary the labelled rows and
-    the head, and its intervals do not include how another pretraining would have gone. In a study
-    in folds whose training texts are the corpus, each fold of each seed has its base.
+    A base is pretrained once, not once per seed: seeds vary the labelled rows and the head, and
+    intervals do not cover the variance between pretrainings. In a study in folds whose training
+    texts are the corpus, each fold of each seed has its own base.
     """
     config, found = study.config, {}
     is_needed = config.needs_base or (config.base and config.has_networks)
@@ -610,7 +610,7 @@ def _run_of(job: Job, study: Study) -> Path:
 
 
 def _expected(new: Path, job: Job, study: Study) -> dict[str, Any]:
-    """Add to the card what the folds measured: all rows trained the run, and none can judge it."""
+    """Add the result of the folds to the card, because the run was trained on all rows."""
     data, results = study.data, study.results
     found = [one for one in results if one.run == {**job.run, "seed": one.seed} and one.fold]
     metric, folds = data.task.metric, data.fold_count
@@ -623,7 +623,7 @@ def _expected(new: Path, job: Job, study: Study) -> dict[str, Any]:
         card,
         card.read_text(encoding="utf-8")
         + f"\n## Expected {metric}\n\n{value:.1%} on new texts, measured in {folds} folds of the "
-        f"{len(data.splits.train):,} labelled rows. Then all of them trained this model: the "
-        "evaluation above is of rows that it was trained on.\n",
+        f"{len(data.splits.train):,} labelled rows. This model was then trained on all of them, "
+        "so the evaluation above is on its training rows.\n",
     )
     return {"expected": {metric: float(value), "folds": folds}}

@@ -210,8 +210,8 @@ class Examples:
     ) -> "LabelledBatch":
         """Make a batch of these examples, padded to the longest of their rows.
 
-        Of an example with more than `most` windows, so many are taken, evenly spread. `dropout`, as
-        drawn by `random`, is for targets that belong to whole texts. Where a target is one number,
+        Of an example with more than `most` windows, `most` evenly spaced ones are used. `dropout`,
+        drawn by `random`, is for targets that belong to whole texts. If a target is one number,
         rows are padded to a `multiple` (see `padded_length`).
         """
         tokens: list[Ids] = []
@@ -327,7 +327,7 @@ class Task(ABC, Generic[Rows]):
 
     @abstractmethod
     def mean_loss(self, scores: Any, rows: Rows, temperature: float) -> float:
-        """Compute the mean loss at a temperature, over what was read."""
+        """Compute the mean loss at a temperature, without words that were not read."""
 
     @abstractmethod
     def row_scores(self, scores: Any, rows: Rows) -> dict[str, RowScores]:
@@ -340,7 +340,7 @@ class Task(ABC, Generic[Rows]):
 
     @classmethod
     def read(cls, sources: Sequence[str], **how: Any) -> "Splits[Rows]":
-        """Read labelled files; `how` is what `data.splits.read_dataset` takes."""
+        """Read labelled files; `how` are arguments of `data.splits.read_dataset`."""
         return read_dataset(sources, task=cls.name, **how)
 
     @classmethod

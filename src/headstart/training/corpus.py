@@ -26,7 +26,7 @@ MAX_TASK_PASSES = 4
 
 @dataclass(frozen=True)
 class PretrainData:
-    """A corpus that is ready to train on; `identity` holds fingerprints of what it is made of."""
+    """A corpus that is ready to train on; `identity` has the fingerprints of its inputs."""
 
     tokenizer: Tokenizer
     train: TokenSource

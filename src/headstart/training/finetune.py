@@ -184,8 +184,8 @@ class EpochBatches:
         self.steps_per_epoch = self.order.steps_per_epoch
         on_cpu = (config.device or "cpu") == "cpu"
         self.multiple = BF16_MULTIPLE if on_cpu and config.precision == "bf16" else 1
-        # Of whole texts, a step is divided by rows × the mean weight: by its own sum of weights,
-        # a batch of rare classes would count no more than any other.
+        # For whole texts, the loss is divided by rows × the mean weight of all rows. Dividing by
+        # the sum of the batch's own weights would cancel the weights of a batch of rare classes.
         self.mean_weight = float(weights.mean()) if task.whole_texts else None
 
     def padded_tokens(self, step: int) -> int:
@@ -286,7 +286,7 @@ class Validation:
 def make_plan(
     config: FinetuneConfig, batches: EpochBatches, trainer: Trainer, *, timed: bool
 ) -> dict[str, Any]:
-    """Describe what will be trained; `timed` measures some steps and tells the seconds.
+    """Describe what will be trained; with `timed`, estimate the seconds by timing some steps.
 
     Steps with long texts take longer: time is measured per token of padded rows, on steps from
     all over the epoch.

@@ -418,7 +418,7 @@ def _set_output(
 ) -> None:
     """Put a regression on centred features into rows of the output layer.
 
-    Without a bias, a step along the mean text stands in for it: on average it is the same.
+    If the layer has no bias, a multiple of the mean features is added to the weights instead.
     """
     bias = intercepts - coefficients @ center
     if hasattr(output.bias, "dtype"):

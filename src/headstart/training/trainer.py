@@ -1,8 +1,7 @@
 """The trainer, the same for every objective and task.
 
-It knows a model, the micro-batches of a step and an evaluation function; not what is learned.
-Everything random is a function of the seed and the step, so a resumed run needs no random state to
-continue with the same bits.
+It gets a model, the micro-batches of a step and an evaluation function. Everything random is a
+function of the seed and the step, so a resumed run continues bit for bit without a random state.
 """
 
 import math
@@ -67,8 +66,8 @@ class TrainState:
 class Interrupted(BaseException):
     """The training was stopped by the user or the system; everything is saved.
 
-    Like `KeyboardInterrupt` it is not an `Exception`: a search over settings that goes on after a
-    failed training (`error_score` of scikit-learn) must not go on after this.
+    Like `KeyboardInterrupt` it is not an `Exception`, so that a search that continues after a
+    failed training (`error_score` of scikit-learn) stops.
     """
 
     def __init__(self, step: int) -> None:
@@ -77,7 +76,7 @@ class Interrupted(BaseException):
 
 
 class WeightAverage:
-    """The mean of the weights at the ends of a last share of the epochs (Izmailov et al. 2018)."""
+    """The mean of the weights after each of the last epochs (Izmailov et al. 2018)."""
 
     def __init__(self, model: nn.Module, share: float, epoch_steps: int) -> None:
         self.model, self.share, self.epoch_steps = model, share, epoch_steps

@@ -1,7 +1,7 @@
-"""What the page asks of the server: studies, uploads, commands and predictions.
+"""The routes of the page: studies, uploads, commands and predictions.
 
-Routes that change a study are coroutines which do not pause between reading and saving it, so that
-two tabs come one after the other.
+Routes that change a study are coroutines that do not pause between reading and saving it, so that
+requests of two tabs do not overlap.
 """
 
 import re
@@ -52,7 +52,7 @@ FIXES = {
     "no-corpus": "add text without labels, or choose arms that are not pretrained",
     "does-not-fit": "give it more minutes, or choose fewer arms",
     "no-classifier": "make a study with the arm that the report names",
-    "token": "open the address that the app printed when it was started the last time",
+    "token": "open the address that the app printed at its last start",
 }
 
 

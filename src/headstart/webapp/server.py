@@ -1,6 +1,6 @@
-"""The app's server: the page and its files, who may ask, how much, and errors as documents.
+"""The app's server: the page and its files, access control, size limits, and errors as JSON.
 
-A local server is within reach of every page in the user's browser and of every user of the machine.
+Every page in the user's browser and every user of the machine can send requests to a local server.
 So the Host must be the loopback address (a foreign name that points to it is rejected), and every
 request below /api must send the secret of this launch as a header, which no other page can know and
 no browser adds automatically.

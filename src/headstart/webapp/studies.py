@@ -10,8 +10,8 @@ studies/ID/           one study
 
 Commands of Headstart are processes, which any later server finds, shows and stops. A job has three
 files: `KIND.json` is what the command printed, its result or its error; `KIND.log` has its
-messages; `KIND.job` says which process it is. A pid is used again by the system, so that the time
-of its creation is compared, too.
+messages; `KIND.job` has the pid and the creation time of the process, because the system reuses
+pids.
 """
 
 import json
@@ -200,7 +200,7 @@ class Studies:
                 shutil.rmtree(unfinished, ignore_errors=True)
 
     def find(self, study_id: str) -> AppStudy:
-        """Return the study of an id; everything else is unknown, whatever it looks like."""
+        """Return the study with an id; anything else is an error."""
         folder = self.folder / study_id
         if not ID.fullmatch(study_id) or not (folder / RECORD).is_file():
             raise HeadstartError(

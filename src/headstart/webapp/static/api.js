@@ -38,8 +38,8 @@ if (key) sessionStorage.setItem(KEY, key);
 tabs.addEventListener("message", (event) => { if (event.data.wanted && key) tabs.postMessage({ key }); });
 
 const unreachable = {
-  what: "the app does not answer", where: null, code: "unreachable",
-  fix: "it may have been ended: start it again and open the address that it prints. A study goes on meanwhile",
+  what: "the app does not respond", where: null, code: "unreachable",
+  fix: "it may have been stopped: start it again and open the address that it prints. A running study continues",
 };
 
 function errorOf(status, text) {

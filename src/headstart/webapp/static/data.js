@@ -103,7 +103,7 @@ function inspectionParts(seen) {
   const names = labelled.length ? Object.keys(labelled[0].labels) : [];
   const corpus = parts.find((part) => part.name === "corpus");
   const lead = plural(texts, "text") + (names.length ? ` with ${plural(names.length, "label")}` : "") +
-    (corpus ? `, and ${plural(corpus.documents, "text")} without.` : ".");
+    (corpus ? `, and ${plural(corpus.documents, "text")} without labels.` : ".");
   return [
     el("p", { className: "more" }, lead),
     seen.warnings.length ? el("h3", {}, "Notes") : null,
