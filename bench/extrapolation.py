@@ -66,7 +66,7 @@ def simulate(name: str, studies: int, first: int = 0) -> None:
             inside[labels] += found.low <= 1 - TRUTHS[name](labels) <= found.high
             width[labels].append(100 * (found.high - found.low))
         needed = labels_needed(SHOWN, table, goal, variance)
-        if needed is not None:
+        if not isinstance(needed, str):
             estimated += 1
             covered += needed.low <= HIDDEN[0] <= needed.high
     text = ", ".join(
