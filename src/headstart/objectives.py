@@ -248,10 +248,11 @@ class Contrastive(Objective):
     vectors (mean and maximum of the hidden states, then a projection that is not saved) are a
     positive pair; the views of all other documents of the batch are negatives (InfoNCE). It needs
     no output layer over the vocabulary and learns what a text is about, which few labels need most
-    (DeCLUTR, Giorgi et al. 2021). It does not learn grammar, and the base cannot generate.
+    (DeCLUTR, Giorgi et al. 2021). Both sides of a token are visible, as in `masked`. It does not
+    learn grammar, and the base cannot generate.
     """
 
-    attention: ClassVar[Attention] = "causal"
+    attention: ClassVar[Attention] = "bidirectional"
     language: ClassVar[type[Objective] | None] = None  # trained in the same steps
     documents: ClassVar[int] = 96  # of a step: each has all others as negatives
 
@@ -295,6 +296,7 @@ class Contrastive(Objective):
 class CausalContrastive(Contrastive):
     """Causal language modelling and contrastive learning in the same steps."""
 
+    attention: ClassVar[Attention] = "causal"
     language: ClassVar[type[Objective] | None] = Causal
     documents: ClassVar[int] = 48
 
@@ -302,7 +304,6 @@ class CausalContrastive(Contrastive):
 class MaskedContrastive(Contrastive):
     """Masked language modelling and contrastive learning in the same steps."""
 
-    attention: ClassVar[Attention] = "bidirectional"
     language: ClassVar[type[Objective] | None] = Masked
     documents: ClassVar[int] = 48
 
