@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -36,7 +37,7 @@ from headstart.files import (
     is_table,
     read_object,
     replacing,
-    write_text,
+    write_json,
 )
 from headstart.model.checkpoint import load_model, save_model
 from headstart.model.model import Model
@@ -191,8 +192,7 @@ class Run(ABC):
         check_inputs(task, texts)
         if not len(texts):
             return np.zeros((0, len(self.labels)))
-        scores = self.scores(task.unlabelled(texts), progress)
-        return task.probabilities(scores, self.temperature)
+        return task.probabilities(self.scores(task.unlabelled(texts), progress), self.temperature)
 
     def predict_file(
         self,
@@ -416,9 +416,8 @@ def _open_classifier(folder: Path) -> ClassifierRun:
     arrays, about = load_arrays(folder / CLASSIFIER, fix=COPY_AGAIN)
     try:
         content = json.loads(about)
-        module, _, name = CLASSIFIERS[content["kind"]].partition(":")
         task: Any = find_task(content["task"])(list(map(str, content["labels"])))
-        estimator: Any = getattr(import_module(module), name)
+        estimator = resolve_name(CLASSIFIERS[content["kind"]])
         classifier = estimator.read(folder, arrays, content["settings"])
         if not np.isin(classifier.classes_, np.arange(len(task.labels))).all():
             raise ValueError("it scores classes that have no label")
@@ -446,12 +445,12 @@ def write_task(
         "long": encoding.long,
         "temperature": temperature,
     }
-    write_text(folder / TASK, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    write_json(folder / TASK, content)
 
 
 def write_summary(summary: dict[str, Any], folder: Path) -> None:
     """Write `summary.json`."""
-    write_text(folder / SUMMARY, json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
+    write_json(folder / SUMMARY, summary)
 
 
 def read_summary(folder: Path, **how: Any) -> dict[str, Any]:

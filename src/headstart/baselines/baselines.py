@@ -46,8 +46,7 @@ def baselines_for(
         return found
     name, estimator = LINEAR_MODELS[task.name]
     fitted = _sample(task, train, max_characters)
-    sampled = len(fitted) < len(train)
-    about = f"fitted to {len(fitted):,} of {len(train):,} rows" if sampled else ""
+    about = f"fitted to {len(fitted):,} of {len(train):,} rows" if len(fitted) < len(train) else ""
     validation = _sample(task, validation, max_characters)
     try:
         run = fit_classifier(estimator(), task, fitted, validation)
@@ -57,11 +56,10 @@ def baselines_for(
     return [*found, {"name": name, "about": about, "metrics": task.intervals(scores, test)}]
 
 
-def baselines_of_run(folder: Path, task: Task[Any], test: Any = None) -> list[dict[str, Any]]:
+def baselines_of_run(folder: Path, task: Task[Any], test: Any) -> list[dict[str, Any]]:
     """Compute the baselines of a fine-tuned run, fitted to the rows that it was trained on.
 
-    The dataset is read from its config; rows that were not used in the training are dropped. By
-    default the baselines are evaluated on the validation rows.
+    The dataset is read from its config; rows that were not used in the training are dropped.
     """
     splits = read_splits(FinetuneConfig.load(folder), Callback())
     parts = []
@@ -71,8 +69,7 @@ def baselines_of_run(folder: Path, task: Task[Any], test: Any = None) -> list[di
         parts.append(rows if known is None else rows.pick(known.tolist()))
     if not all(map(len, parts)):
         raise HeadstartError("the training rows of the run are no longer in its dataset")
-    train, validation = parts
-    return baselines_for(task, train, validation, validation if test is None else test)
+    return baselines_for(task, parts[0], parts[1], test)
 
 
 def _sample(task: Task[Any], rows: Any, max_characters: int) -> Any:

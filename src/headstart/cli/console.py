@@ -109,8 +109,7 @@ def print_json(document: dict[str, Any]) -> None:
     """Print `document` as the only thing on standard output; NaN is not JSON and is rejected."""
     # Where the terminal's encoding is another, JSON's own escapes are read back as the characters.
     plain = not (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf8")
-    text = json.dumps(document, indent=2, ensure_ascii=plain, allow_nan=False)
-    sys.stdout.write(text + "\n")
+    sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=plain, allow_nan=False) + "\n")
     sys.stdout.flush()
 
 

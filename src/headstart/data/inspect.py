@@ -174,8 +174,8 @@ def _overlap_warning(
         )
     if other == "corpus" and part == "train":
         effect = "harmless, but pretraining sees them without their labels"
-    total = sum(counts.values())
-    return f"{total:,} of {texts:,} {part} texts are also in {other} ({how}): {effect}"
+    found = f"{sum(counts.values()):,} of {texts:,} {part} texts"
+    return f"{found} are also in {other} ({how}): {effect}"
 
 
 def _class_warnings(name: str, part: Part) -> list[str]:

@@ -173,8 +173,7 @@ class HeldOutTexts:
 
 def _minhash(texts: Sequence[Text]) -> list[Any]:
     """Compute the MinHash signatures of texts (of rensa, which has no types)."""
-    sequences = [_sequences(text) for text in texts]
-    return list(RMinHash.from_token_sets(sequences, PERMUTATIONS, SEED))
+    return list(RMinHash.from_token_sets(list(map(_sequences, texts)), PERMUTATIONS, SEED))
 
 
 def _sequences(text: Text) -> list[str]:

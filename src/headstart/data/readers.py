@@ -103,7 +103,10 @@ class Rows:
             if columns.second is not None:
                 text = (text, check_text(cells.get(columns.second), self.encoding))
             if label is None and self.labels != "none":
-                label = self._label(cells.get(columns.label or ""))
+                value = cells.get(columns.label or "")
+                given = [value] if self.labels == "one" else list_labels(value)
+                names = sorted({name_label(one, self.label_names) for one in given})
+                label = LABELS_MARK.join(names)
         except HeadstartError as problem:
             problem.where = problem.where or row.file or self.source.row(row.number, row.line)
             cells = cells or {columns.text: row.text}
@@ -115,10 +118,6 @@ class Rows:
             )
         file = row.file or self.source.name
         return Row(row.number, cells, None, text, label, row.words, row.line, file)
-
-    def _label(self, value: object) -> str:
-        given = [value] if self.labels == "one" else list_labels(value)
-        return LABELS_MARK.join(sorted({name_label(one, self.label_names) for one in given}))
 
 
 def strict(rows: Iterable[Row]) -> Iterator[Row]:
@@ -529,8 +528,7 @@ def _open_parquet(source: Source, encoding: str) -> Table:
         ) from error
 
     def records(label: str | None) -> Iterator[Row]:
-        batches = opened.iter_batches(batch_size=4096)
-        rows = chain.from_iterable(batch.to_pylist() for batch in batches)
+        rows = chain.from_iterable(map(pa.RecordBatch.to_pylist, opened.iter_batches(4096)))
         return (Row(number, cells) for number, cells in enumerate(rows, start=1))
 
     sample = [] if first is None else first.to_pylist()

@@ -123,9 +123,8 @@ def read_labelled(
     For multi-label the names are those of the combinations in the file.
     """
     known = None if task == "multi-label" else label_names
-    sources = [find_source(source, FILE_KINDS.get(task))]
-    name = Path(source).name
-    return _read_part(name, task, sources, ReadOptions(**options), known, progress)[0]
+    sources, how = [find_source(source, FILE_KINDS.get(task))], ReadOptions(**options)
+    return _read_part(Path(source).name, task, sources, how, known, progress)[0]
 
 
 def _read_part(

@@ -71,11 +71,19 @@ class Tokenizer:
         inner.no_padding()
         inner.encode_special_tokens = True  # the library does not save this in its file
         self._inner = inner
-        self._settings: dict[str, Any] = json.loads(inner.to_str())
+        settings: dict[str, Any] = json.loads(inner.to_str())
         self.fingerprint = hash_of(b"tokenizers", inner.to_str().encode())
         self.vocab_size = max(inner.get_vocab(with_added_tokens=True).values(), default=-1) + 1
-        names = {token["content"] for token in self._settings["added_tokens"] if token["special"]}
-        model = self._settings["model"]
+        names = {token["content"] for token in settings["added_tokens"] if token["special"]}
+        model, before = settings["model"], settings["pre_tokenizer"] or {}
+        self._can_split = (  # whether a text's ids are those of its parts (see `_PART`)
+            settings["normalizer"] is None
+            and before.get("type") == "ByteLevel"
+            and before.get("use_regex", True)
+            and not before.get("add_prefix_space")
+            and not model.get("dropout")
+            and all(token["special"] for token in settings["added_tokens"])
+        )
         found = {
             role: next((inner.token_to_id(name) for name in candidates if name in names), None)
             for role, candidates in SPECIAL_NAMES.items()
@@ -86,7 +94,7 @@ class Tokenizer:
         if self.unknown_id is None:
             unknown = model.get("unk_token")
             self.unknown_id = model.get("unk_id") if unknown is None else inner.token_to_id(unknown)
-        if self._settings["post_processor"] is not None:
+        if settings["post_processor"] is not None:
             self._read_template({inner.token_to_id(name) for name in names})
         self._known: dict[str, bytes] = {}  # ids of the parts of texts
         self._known_bytes = 0
@@ -138,8 +146,7 @@ class Tokenizer:
     @cached_property
     def specials(self) -> dict[str, int]:
         """The ids that text never becomes, by role. Text can become the unknown token."""
-        roles = ("pad", "begin", "end", "mask", "separator")
-        ids = {role: getattr(self, f"{role}_id") for role in roles}
+        ids = {role: getattr(self, f"{role}_id") for role in SPECIAL_NAMES if role != "unknown"}
         return {role: number for role, number in ids.items() if number is not None}
 
     def _without_specials(self, ids: list[int]) -> list[int]:
@@ -185,19 +192,6 @@ class Tokenizer:
         between = ids[first + owners.count(0) : second]
         if {*between} == {self.separator_id}:
             self.separators = len(between)
-
-    @cached_property
-    def _can_split(self) -> bool:
-        """Whether a text's ids are those of its parts (see `_PART`)."""
-        before = self._settings["pre_tokenizer"] or {}
-        return (
-            self._settings["normalizer"] is None
-            and before.get("type") == "ByteLevel"
-            and before.get("use_regex", True)
-            and not before.get("add_prefix_space")
-            and not self._settings["model"].get("dropout")
-            and all(token["special"] for token in self._settings["added_tokens"])
-        )
 
 
 # The regular expressions and replacements of a foreign tokenizer.json may run forever or multiply

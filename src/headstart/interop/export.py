@@ -65,8 +65,7 @@ class TrialBatch:
     @torch.no_grad()
     def outputs(self, run: NetworkRun) -> Tensor:
         """Compute the run's outputs, divided by its temperature."""
-        given = (self.tokens, self.real, self.token_types)
-        scores: Tensor = run.model(*given, owners=self.owners)
+        scores: Tensor = run.model(self.tokens, self.real, self.token_types, owners=self.owners)
         return scores.float() / run.temperature
 
     def compare(self, ours: Tensor, theirs: Tensor, allowed: float) -> OutputDifference:
@@ -124,8 +123,9 @@ def export_run(folder: Path | str, to: str, out: Path, *, int8: bool = False) ->
     Returns what was written, how far its outputs differ from the run's, and its test metric.
     """
     if to not in EXPORTERS:
-        known = ", ".join(EXPORTERS)
-        raise HeadstartError(f"runs cannot be exported to {to!r}", fix=f"choose one of: {known}")
+        raise HeadstartError(
+            f"runs cannot be exported to {to!r}", fix=f"choose one of: {', '.join(EXPORTERS)}"
+        )
     check_folder(out)
     if out.resolve().is_relative_to(Path(folder).resolve()) or any(out.glob("*")):
         raise HeadstartError(

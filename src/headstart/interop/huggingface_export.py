@@ -5,7 +5,6 @@ Four of our networks equal one of theirs by renaming (`FORMS`). A run whose base
 """
 
 import copy
-import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from torch import nn
 
 from headstart.config import FinetuneConfig, is_run
 from headstart.errors import HeadstartError
-from headstart.files import write_text
+from headstart.files import write_json, write_text
 from headstart.interop.export import Exported, OutputDifference, pipeline_tag, trial_batches
 from headstart.interop.huggingface import (
     ENDINGS,
@@ -261,8 +260,7 @@ def export(run: NetworkRun, folder: Path, *, int8: bool = False) -> Exported:
         # To pad with the end of text would hide a text's own end, which a classifier may read.
         tokenizer.add_special_tokens([PADDING])
         pad = tokenizer.get_vocab_size() - 1
-        rows = max(model.config.vocab_size, pad + 1)
-        model.resize_token_embeddings(rows, mean_resizing=False)
+        model.resize_token_embeddings(max(model.config.vocab_size, pad + 1), mean_resizing=False)
     if model.config.pad_token_id is None or pad != run.tokenizer.pad_id:
         model.config.pad_token_id = pad
     model.config.update(_labels(run))
@@ -422,9 +420,7 @@ def _write_tokenizer(
         **{f"{name}_token": inner.id_to_token(i) for name, i in ids.items() if i is not None},
     }
     write_text(folder / "tokenizer.json", inner.to_str(pretty=True))
-    write_text(
-        folder / "tokenizer_config.json", json.dumps(config, indent=2, ensure_ascii=False) + "\n"
-    )
+    write_json(folder / "tokenizer_config.json", config)
 
 
 def _compare(run: NetworkRun, theirs: Any, folder: Path, pad: int) -> list[OutputDifference]:

@@ -45,7 +45,6 @@ from headstart.model.model import Model
 from headstart.run import ROWS, NetworkRun
 from headstart.training.initialization import embedding_run
 
-PACKAGES = ("onnx", "onnxruntime", "onnxscript")
 OPSET = 23  # the first with RMSNormalization, RotaryEmbedding and Attention
 MOST_BYTES = 2**31 - 2**20  # of one protobuf file, with room for the nodes
 LONGEST = 512  # computed positions have no end; the graph has this many, or more where needed
@@ -79,7 +78,7 @@ def export(run: NetworkRun, folder: Path, *, int8: bool = False) -> Exported:
 
     The graph of a base computes vectors of texts, as `HeadstartEmbedder`.
     """
-    need_packages("onnx", *PACKAGES)
+    need_packages("onnx", "onnx", "onnxruntime", "onnxscript")
     count = sum(parameter.numel() for parameter in run.model.parameters())
     size = count * (1 if int8 else 4)
     if run.task is None:
@@ -288,8 +287,7 @@ class ExportedModel(nn.Module):
         self, tokens: Tensor, mask: Tensor, types: Tensor | None, owners: Tensor | None
     ) -> Tensor:
         """Compute logits (B, classes), or (B, T, ·) for heads that score tokens, or vectors."""
-        scores: Tensor = self.model(tokens, mask, types, owners=owners)
-        return scores / self.temperature
+        return self.model(tokens, mask, types, owners=owners) / self.temperature
 
 
 @torch.no_grad()

@@ -3,7 +3,6 @@
 The folder has `model.onnx`, the tokenizer and a `config.json` (see docs/export.md).
 """
 
-import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from torch import Tensor
 
 from headstart.data.tokenizers import Tokenizer, load_tokenizer
 from headstart.errors import HeadstartError, need_packages
-from headstart.files import Form, read_object, replacing, write_text
+from headstart.files import Form, read_object, replacing, write_json
 from headstart.machine import choose_threads
 from headstart.progress import ProgressCallback
 from headstart.run import EXPORTED, TASK_FORMS, Run
@@ -121,7 +120,7 @@ class OnnxRun(Run):
         self.tokenizer.save(folder)
         with replacing(folder / MODEL) as temporary:
             temporary.write_bytes(self.graph)
-        write_text(folder / CONFIG, json.dumps(self.config, indent=2, ensure_ascii=False) + "\n")
+        write_json(folder / CONFIG, self.config)
 
 
 def open_export(folder: str | Path) -> OnnxRun:

@@ -63,8 +63,7 @@ class BatchQueue:
         A queue without room is an error with the code `busy`, a closed one `stopping`. The model's
         error for a row is raised.
         """
-        loop = asyncio.get_running_loop()
-        results = [loop.create_future() for _ in rows]
+        results = [asyncio.get_running_loop().create_future() for _ in rows]
         with self._changed:
             if not self.alive:
                 raise HeadstartError(

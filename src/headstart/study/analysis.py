@@ -133,10 +133,11 @@ class Analysis:
 
     def labels_needed(self, goal: float) -> dict[Series, Interval | str]:
         """Estimate the labels that each arm needs for a goal, or say why there is no number."""
-        tables = zip(self.every, self._tables(self.every, self.budgets), strict=True)
         return {
             series: labels_needed(self.budgets, table, goal, self.variance)
-            for series, table in tables
+            for series, table in zip(
+                self.every, self._tables(self.every, self.budgets), strict=True
+            )
         }
 
     def label_savings(self) -> Interval:

@@ -116,11 +116,12 @@ def read_data(config: StudyConfig, callback: Callback) -> StudyData:
         corpus = corpus.with_task_text(task.texts(splits.train))
     folds = {}
     for key, rows in dealt.items():
-        parts = _fold_parts(splits.train, rows)
+        held, others = every.pick(rows), sorted(set(range(len(every))) - set(rows))
+        parts: Splits[Any] = drop_overlapping(Splits(every.pick(others), held, None))
         own = corpus
         if config.uses_own_texts:
-            own = _own_texts(config, task, parts.train, task.texts(parts.validation))
-        folds[key] = Fold(rows, parts, own)
+            own = _own_texts(config, task, parts.train, task.texts(held))
+        folds[key] = Fold(rows, replace(parts, test=held), own)
     if config.uses_own_texts:
         corpus = _own_texts(config, task, splits.train, [] if dealt else held_out)
         notes.append(
@@ -131,10 +132,17 @@ def read_data(config: StudyConfig, callback: Callback) -> StudyData:
         notes += _seen_by_base(Path(config.base), held_out)
     trains = [fold.splits.train for fold in folds.values()] or [splits.train]
     least = min((take_budget(train, "all", 0) for train in trains), key=len)
-    budgets, one_order = find_budgets(config, task, least), config.selection == "budget"
-    every_label = len(least)
     return StudyData(
-        task, splits, corpus, budgets, every_label, one_order, notes, dropped, shared, folds
+        task,
+        splits,
+        corpus,
+        find_budgets(config, task, least),
+        all_labels=len(least),
+        one_order=config.selection == "budget",
+        notes=notes,
+        dropped=dropped,
+        shared_test=shared,
+        folds=folds,
     )
 
 
@@ -154,12 +162,6 @@ def _deal_folds(config: StudyConfig, splits: Any) -> dict[tuple[int, int], list[
         dealt = deal_folds(splits.whole, count, 1_000 * config.split_seed + seed)
         found |= {(seed, number): rows for number, rows in enumerate(dealt, start=1)}
     return found
-
-
-def _fold_parts(every: Any, rows: list[int]) -> Splits[Any]:
-    """Return the parts of a fold; training rows that overlap with its rows are dropped."""
-    held, others = every.pick(rows), sorted(set(range(len(every))) - set(rows))
-    return replace(drop_overlapping(Splits(every.pick(others), held, None)), test=held)
 
 
 def split_sizes(data: StudyData) -> dict[str, int]:

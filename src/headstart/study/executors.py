@@ -145,9 +145,10 @@ class RayExecutor(Executor):
                 socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
             if not self._ray.is_initialized():
                 self._ray.init(address or "local", **options)
-        memory = config.memory and config.memory * 1e9
         self._task = self._ray.remote(
-            max_retries=RETRIES, num_cpus=config.cores or 1, memory=memory
+            max_retries=RETRIES,
+            num_cpus=config.cores or 1,
+            memory=config.memory and config.memory * 1e9,
         )(attempt)
 
     def submit(self, fn: Function, *args: Any) -> Future[Any]:

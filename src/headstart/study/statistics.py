@@ -114,8 +114,7 @@ def seed_variance(
     # Arms share the labelled rows of a seed: the variance that differences lack is correlated.
     # (`fsum` does not depend on the order of the tables.)
     separate = math.fsum(parts[a].between + parts[b].between for a, b in compared)
-    apart = math.fsum(gap.between for gap in gaps)
-    shared = max(0.0, 1 - apart / separate) if separate else 0.0
+    shared = max(0.0, 1 - math.fsum(gap.between for gap in gaps) / separate) if separate else 0.0
     # The differences of k arms are k − 1 independent ones, as each arm has k − 1 partners.
     partners = 2 * len(compared) / len(parts)
     return SeedVariance(

@@ -107,8 +107,7 @@ class Study:
     @property
     def minutes(self) -> float:
         """Of all jobs in all sessions, as many at the same time as the plan says."""
-        seconds = sum(one.facts["seconds"] for one in self.results.values())
-        return seconds / self.plan.jobs / 60
+        return sum(one.facts["seconds"] for one in self.results.values()) / self.plan.jobs / 60
 
     def seconds_left(self) -> float | None:
         """Estimate the time of the unfinished jobs from finished ones of the same kind."""
@@ -426,8 +425,7 @@ def _facts(study: Study, pretraining: Sequence[dict[str, Any]]) -> list[dict[str
         saved = study.results[plan.saved(job)].facts
         if job.labels == plan.budgets[-1] and "bytes" in saved:
             facts["bytes"] = saved["bytes"]
-        weights = facts.get("weights", {})
-        members = [found[one] for one in needed if weights.get(one.arm)]
+        members = [found[one] for one in needed if facts.get("weights", {}).get(one.arm)]
         for name in ("seconds", "test_seconds", "bytes") if members else ():
             if all(name in one for one in members):
                 facts[name] = facts.get(name, 0) + sum(one[name] for one in members)
@@ -458,8 +456,9 @@ def _about(study: Study, command: str) -> dict[str, Any]:
             "is saved"
         )
     if config.needs_base and len(plan.text_places(config)) == 1:
-        one_base = "each objective has one base, so the intervals do not cover other pretrainings"
-        notes.append(one_base)
+        notes.append(
+            "each objective has one base, so the intervals do not cover other pretrainings"
+        )
     return {
         "dataset": config.name or dataset_name(config.dataset),
         "corpus": corpus,
@@ -594,11 +593,10 @@ def _write_run(new: Path, job: Job, study: Study) -> None:
         place = new / MEMBERS / safe_name(one.arm)
         shutil.copytree(_run_of(one, study), place)
         members[place.name] = Run.open(place)
-    settings: Any = {**study.config.dataset_settings(), "seed": job.seed}
-    scorer = Stack([weights[one.arm] for one in used], members)
+    stack = Stack([weights[one.arm] for one in used], members)
     save_arm(
-        ClassifierRun(new, scorer, task=study.data.task),
-        FinetuneConfig(**settings),
+        ClassifierRun(new, stack, task=study.data.task),
+        FinetuneConfig(**{**study.config.dataset_settings(), "seed": job.seed}),
         study.data.rows(job.labels, job.seed, job.fold),
         new,
         arm=job.arm,

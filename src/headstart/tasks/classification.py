@@ -76,14 +76,13 @@ class Classification(Task[Dataset]):
         return usual if pooling is None else replace(usual, pooling=pooling)
 
     def encode(self, rows: Dataset, encoding: TextEncoding) -> Examples:
-        ids = encoding.encode(rows.texts)
-        longer = sum(len(one) > encoding.room for one in ids)
+        ids, truncates = encoding.encode(rows.texts), encoding.long == "truncate"
         return Examples(
             tokens=[encoding.windows(one) for one in ids],
             owners=np.arange(len(ids)),
             targets=list(rows.labels),
             weights=row_weights(rows),
-            cut=longer if encoding.long == "truncate" else 0,
+            cut=sum(len(one) > encoding.room for one in ids) if truncates else 0,
         )
 
     def loss(self, outputs: Tensor, batch: LabelledBatch) -> Tensor:

@@ -20,7 +20,7 @@ from headstart.config import Config, MachineSettings, check_new, hf_name
 from headstart.data.sources import check_outside
 from headstart.data.tokenizers import hash_of
 from headstart.errors import HeadstartError
-from headstart.files import IDENTITY, read_object, replacing, write_text
+from headstart.files import IDENTITY, read_object, replacing, write_json
 from headstart.machine import resolve_machine
 from headstart.model.checkpoint import WEIGHTS, check_weights
 
@@ -50,8 +50,8 @@ def write_start(
     folder: Path, config: Config, identity: dict[str, str], plan: dict[str, Any]
 ) -> None:
     """Write identity, plan and, last, the config: with it, the folder is a run."""
-    write_text(folder / IDENTITY, json.dumps(identity, indent=2) + "\n")
-    write_text(folder / PLAN_FILE, json.dumps(plan, indent=2, ensure_ascii=False) + "\n")
+    write_json(folder / IDENTITY, identity)
+    write_json(folder / PLAN_FILE, plan)
     config.save(folder)
 
 

@@ -93,8 +93,7 @@ class WeightAverage:
         number = step // self.epoch_steps + self.count(steps) - -(-steps // self.epoch_steps)
         if step % self.epoch_steps == 0 and number >= 1:
             for name, weights in self.model.named_parameters():
-                mean = self.mean.setdefault(name, torch.zeros_like(weights))
-                mean.lerp_(weights, 1 / number)
+                self.mean.setdefault(name, torch.zeros_like(weights)).lerp_(weights, 1 / number)
 
     def swap(self) -> None:
         """Exchange the model's weights and their mean, if there is one."""
@@ -173,8 +172,7 @@ class Trainer:
                     self._evaluate(began, last)
                     self.average.swap()
                 stopping = self.processes.agree_to_stop(stop.is_set())
-                due = time.monotonic() - saved >= self.config.save_seconds
-                if due or last or stopping:
+                if last or stopping or time.monotonic() - saved >= self.config.save_seconds:
                     self._save()
                     saved = time.monotonic()
                 if stopping and not last:
