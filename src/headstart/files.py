@@ -148,10 +148,7 @@ def locked(folder: Path, what: str = "run") -> Iterator[None]:
 
 
 def _remove_leftovers(folder: Path) -> None:
-    """Remove the incomplete files of a killed process from the folder of a run or study.
-
-    Runs inside it are not changed: they have their own locks, and a process may be writing there.
-    """
+    """Remove incomplete files from a run's own folder; runs inside it have their own locks."""
     for place in (folder, *(folder / name for name in INNER)) if is_run(folder) else ():
         for path in place.glob(f".*{PART}"):
             path.unlink(missing_ok=True)
@@ -166,10 +163,7 @@ def _holder(folder: Path) -> str:
 
 
 def cache_folder() -> Path:
-    """`$HEADSTART_CACHE`, or `~/.cache/headstart`.
-
-    It holds token stores, tokenizers and PPMI-SVD vectors. All of it can be made again.
-    """
+    """`$HEADSTART_CACHE`, or `~/.cache/headstart`; all of its content can be made again."""
     given = os.environ.get("HEADSTART_CACHE")
     return Path(given).expanduser() if given else user_folder("cache")
 

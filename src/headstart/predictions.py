@@ -114,10 +114,7 @@ def open_inputs(task: Task[Any], source: str | Path, options: ReadOptions) -> Ro
 def write_predictions(
     path: Path, suffix: str, task: Task[Any], chunks: Iterator[list[Predicted]]
 ) -> None:
-    """Write rows with their predictions, in order, as chunks of them arrive; there is at least one.
-
-    The format is that of the suffix: .jsonl, .csv or .conll.
-    """
+    """Write chunks of rows with their predictions, in order, as .jsonl, .csv or .conll."""
     with path.open("w", encoding="utf-8", newline="") as file:
         if suffix == ".conll":
             file.writelines(map(_conll_block, chain.from_iterable(chunks)))
@@ -148,10 +145,7 @@ def _conll_block(predicted: Predicted) -> str:
 def _records(
     task: Task[Any], suffix: str, chunks: Iterator[list[Predicted]]
 ) -> tuple[list[str], Iterator[dict[str, Any]]]:
-    """Return the names of columns, and a record per row: number, input, prediction, `error`.
-
-    The input's columns are those of the first chunk; JSON Lines may get further ones.
-    """
+    """Return the names of columns, and a record per row: number, input, prediction, `error`."""
     first = next(chunks)
     inputs = list(dict.fromkeys(name for row, _ in first for name in row.columns))
     names: dict[str, str] = {}  # of the fields that are added, in the file

@@ -108,11 +108,7 @@ class Run(ABC):
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
-        """Open a network, a linear classifier, a stack, an ONNX export, or `hf:NAME`.
-
-        `NetworkRun.open` accepts networks only. Whatever is damaged or does not belong together is
-        one error.
-        """
+        """Open a network, classifier, stack, export or `hf:NAME`; a subclass, only its own kind."""
         name, folder = hf_name(path), Path(path).expanduser()
         run: Run
         # By their names, because these modules import this one.
@@ -201,10 +197,7 @@ class Run(ABC):
         options: ReadOptions | None = None,
         progress: ProgressCallback | None = None,
     ) -> dict[str, Any]:
-        """Write a prediction for every row of a file, in its order; return how many were bad.
-
-        The suffix of the output is its format. It is replaced in one step.
-        """
+        """Write a prediction for every row of a file, in the suffix's format; return a summary."""
         task, output = self.require_task(), output.expanduser()
         check_output(task, source, output)
         rows = open_inputs(task, source, options or ReadOptions())
@@ -474,10 +467,7 @@ def _hashes(rows: Any) -> NDArray[np.uint64]:
 def seen_rows(
     rows: Any, folder: Path, roles: Sequence[str] = ("train", "validation")
 ) -> NDArray[np.int64] | None:
-    """Find the numbers, from 0, of the rows that were used for training or selection.
-
-    Returns `None` for a run that has no hashes of its rows.
-    """
+    """Find the rows, from 0, that were used for training or selection; `None` if not known."""
     path = folder / ROWS
     if not path.is_file():
         return None
@@ -493,10 +483,7 @@ def seen_rows(
 
 
 def drop_seen(task: Task[Any], rows: Any, folder: Path | None) -> tuple[Any, int | None]:
-    """Drop the rows that trained the run in `folder` or selected its weights.
-
-    Also returns how many were dropped; `None` as in `seen_rows`.
-    """
+    """Drop the rows that trained a run or selected its weights; also return how many they are."""
     seen = None if folder is None else seen_rows(rows, folder)
     if seen is None or folder is None:
         return rows, None

@@ -98,10 +98,7 @@ def texts_and_labels(task: Task[Any], rows: Any) -> tuple[Any, Any]:
 def save_arm(
     run: ClassifierRun, config: FinetuneConfig, splits: Splits[Dataset], folder: Path, *, arm: str
 ) -> None:
-    """Write a fitted classifier of a study as a run, with its config and the rows that it saw.
-
-    The validation rows measured it; out-of-fold rows have selected its settings.
-    """
+    """Write a classifier that out-of-fold rows selected and validation rows measured, as a run."""
     run.save(folder)
     write_rows(splits, folder)
     config.save(folder)

@@ -464,10 +464,7 @@ MULTIPLIER, SPREAD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93
 
 
 def count_char_ngrams(texts: Sequence[str]) -> sparse.csr_array:
-    """Count the n-grams of each text: (texts, 2^HASH_BITS).
-
-    Case and the kind of white space do not matter; a text begins and ends with a space.
-    """
+    """Count the n-grams of each text, without case and with single spaces: (texts, 2^HASH_BITS)."""
     blocks = [_count_batch(texts[i : i + BATCH]) for i in range(0, len(texts), BATCH)]
     if not blocks:
         return sparse.csr_array((0, 2**HASH_BITS), dtype=np.float32)

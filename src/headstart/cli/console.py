@@ -62,10 +62,7 @@ def results() -> Console:
 
 @cache
 def messages() -> Console:
-    """Return the console for messages, warnings and progress; it takes no markup.
-
-    There is one: what is printed while a progress bar is shown appears above the bar.
-    """
+    """Return the one console for messages and progress, so that messages appear above the bar."""
     return _SafeConsole(stderr=True, highlight=False, markup=False, emoji=False)
 
 

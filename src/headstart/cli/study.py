@@ -164,10 +164,7 @@ def report(study: Study, json: Json = False, debug: Debug = False) -> None:
 
 
 class StudyDisplay(TrainDisplay, StudyCallback):
-    """Shows the plan, pretraining as a bar, and how many trainings are done.
-
-    Once all trainings of an arm with a label budget are done, a line has their mean score.
-    """
+    """Shows the plan, bars for pretraining and trainings, and the mean score of finished arms."""
 
     training = "pretraining"
 

@@ -83,10 +83,7 @@ class Part(ABC):
 
 @dataclass(frozen=True)
 class Dataset(Part):
-    """Texts and their labels as numbers into `label_names`.
-
-    With `several_labels` a label is a combination, such as "comedy|drama".
-    """
+    """Texts and their labels as numbers; with `several_labels` a label is like "comedy|drama"."""
 
     texts: list[Any]  # str, or tuples of two for pairs
     labels: list[int]
@@ -119,10 +116,7 @@ class Dataset(Part):
 
 @dataclass(frozen=True)
 class Sentences(Part):
-    """Tagged sentences: words, and the numbers of their tags in `label_names`.
-
-    Where the words were split from `texts`, these are kept.
-    """
+    """Words and the numbers of their tags; `texts`, where the words were split from texts."""
 
     words: list[list[str]]
     tags: list[list[int]]

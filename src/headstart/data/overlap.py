@@ -201,10 +201,7 @@ def words_of(text: str) -> list[str]:
 
 
 def _hash_windows(texts: Sequence[str]) -> tuple[Numbers, Numbers, list[int]]:
-    """Hash all sequences of `WINDOW` words of texts, as 64-bit numbers.
-
-    Returns the hashes, the number of the text that each belongs to, and the words of each text.
-    """
+    """Hash all sequences of `WINDOW` words; return hashes, the text of each, and words per text."""
     words = [words_of(text) for text in texts]
     counts = [len(one) for one in words]
     values = np.fromiter(map(hash, chain.from_iterable(words)), np.int64, sum(counts))

@@ -412,10 +412,7 @@ def find_keys(sample: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _open_squad(source: Source, encoding: str) -> Table:
-    """Questions about texts, in the format of SQuAD's JSON files.
-
-    A question without answers has none in its text.
-    """
+    """Questions about texts, in the format of SQuAD's JSON files; some have no answer."""
     document = _load_json(source, encoding)
     try:
         entries = [
@@ -678,11 +675,8 @@ def hub_revision(name: str) -> str:
 
 
 def open_hub(name: str) -> tuple[str, dict[str, Any]]:
-    """Open a dataset of the Hub: its revision, and its streamed splits by part.
-
-    One quick request comes first: `datasets` alone retries for half a minute without a network.
-    """
-    revision = hub_revision(name)
+    """Open a dataset of the Hub: its revision, and its streamed splits by part."""
+    revision = hub_revision(name)  # without a network, `datasets` alone retries for half a minute
     import datasets
 
     datasets.disable_progress_bars()

@@ -118,10 +118,7 @@ def read_labelled(
     progress: ProgressCallback | None = None,
     **options: Any,
 ) -> Any:
-    """Read every row of one source, with labels that are known already.
-
-    For multi-label the names are those of the combinations in the file.
-    """
+    """Read every row of one source, whose labels (for multi-label: combinations) are known."""
     known = None if task == "multi-label" else label_names
     sources, how = [find_source(source, FILE_KINDS.get(task))], ReadOptions(**options)
     return _read_part(Path(source).name, task, sources, how, known, progress)[0]
@@ -218,10 +215,7 @@ def _label_notes(labels: Iterable[str]) -> list[str]:
 
 
 def read_texts(sources: Iterable[Given], *, encoding: str = "utf-8") -> list[Text]:
-    """Read the texts of labelled or unlabelled files, to keep them out of a corpus.
-
-    Of a dataset with parts, only validation and test are read.
-    """
+    """Read texts to keep out of a corpus: validation and test of a dataset with parts, else all."""
     texts: list[Text] = []
     for given in sources:
         parts, _ = find_parts([given])
@@ -289,10 +283,7 @@ def _check_classes(splits: Splits[Any], where: str, *, least: int) -> None:
 
 
 def _sort_labels(labels: set[str], declared: Sequence[str] | None, task: str) -> list[str]:
-    """Sort labels as the file declares them; else numbers by size and words by alphabet.
-
-    Of tags, O is the first; others are sorted by kind, B before I.
-    """
+    """Sort labels as declared; else numbers by size, words by alphabet, and O before other tags."""
     if declared is not None:
         return [label for label in declared if label in labels]
 
@@ -402,10 +393,7 @@ def deal_folds(part: Part, count: int, seed: int) -> list[list[int]]:
 
 
 def drop_overlapping(splits: Splits[PartT]) -> Splits[PartT]:
-    """Drop from training what overlaps with validation or test, and from validation with test.
-
-    The test part stays whole, so that results remain comparable.
-    """
+    """Drop training rows that overlap with validation or test, and validation rows with test."""
     test = [] if splits.test is None else list(splits.test.groups)
     validation = _without(splits.validation, test)
     train = _without(splits.train, [*test, *validation.groups])

@@ -150,10 +150,7 @@ class Tokenizer:
         return {role: number for role, number in ids.items() if number is not None}
 
     def _without_specials(self, ids: list[int]) -> list[int]:
-        """Replace special tokens that a text spelled by the unknown token, or drop them.
-
-        Byte-level tokenizers never need it; vocabularies of whole words do.
-        """
+        """Replace special tokens that a text spelled, which only vocabularies of words have."""
         specials = set(self.specials.values())
         if specials.isdisjoint(ids):
             return ids
@@ -223,10 +220,7 @@ for text in texts:
 
 @cache
 def find_problem(text: str) -> str | None:
-    """Return why the expressions of a tokenizer.json cannot be used: they never end, or the like.
-
-    `text` is the file as the library writes it.
-    """
+    """Return why the expressions of a tokenizer.json, as the library writes it, cannot be used."""
     steps = json.dumps({key: step for key, step in json.loads(text).items() if key != "model"})
     if not _RISKY.search(steps):
         return None
@@ -317,10 +311,7 @@ class LabTokenizer(Tokenizer):
 
 
 def load_tokenizer(path: Path | str) -> Tokenizer:
-    """Read a tokenizer from its file, or from a folder that holds one.
-
-    Known are `tokenizer.json` and the lab's `dict.txt`.
-    """
+    """Read a `tokenizer.json` or the lab's `dict.txt`, or a folder that holds one of them."""
     path = Path(path)
     if path.is_dir():
         lab = (path / "dict.txt").is_file() and not (path / "tokenizer.json").is_file()

@@ -51,10 +51,7 @@ def calibration_error(probabilities: Floats, labels: Integers) -> float:
 
 
 def fit_temperature(logits: ArrayLike, labels: ArrayLike) -> float:
-    """Fit the temperature with the lowest log-loss on validation rows, with a prior around 1.
-
-    Logits (rows, classes) are of rows that the classifier was not trained on.
-    """
+    """Fit the temperature to logits (rows, classes) of validation rows, with a prior around 1."""
     z, y = np.asarray(logits, dtype=np.float64), np.asarray(labels)
     own = z[np.arange(len(y)), y]
 

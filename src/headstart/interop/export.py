@@ -196,10 +196,7 @@ def _all_or_nothing(out: Path) -> Iterator[Path]:
 
 
 def measure_export(run: NetworkRun, exported: Run) -> dict[str, Any]:
-    """Measure the test metric of run and export on the same rows.
-
-    They are the test part of the run's dataset, at most `MAX_ROWS` of it.
-    """
+    """Measure the test metric of run and export on the same rows, at most `MAX_ROWS`."""
     config, task = FinetuneConfig.load(run.folder), run.require_task()
     rows, _ = drop_seen(task, evaluation_rows(config, task)[0], run.folder)
     drawn = np.random.default_rng(0).permutation(len(rows))[:MAX_ROWS]

@@ -101,10 +101,7 @@ NO_MATCH = ("no match", "match")  # of a cross-encoder with a single score
 
 
 class TransformersBase(Transformer):
-    """A model of `transformers` without its head, used in place of our own base.
-
-    Without `inner`, one with random weights is made from `config.transformers`.
-    """
+    """A model of `transformers` used in place of our base; by default, with random weights."""
 
     def __init__(self, config: BaseConfig, inner: Any = None) -> None:
         nn.Module.__init__(self)

@@ -74,10 +74,7 @@ TEXTS = [
 
 
 def export(run: NetworkRun, folder: Path, *, int8: bool = False) -> Exported:
-    """Write a run as an ONNX graph with dynamic batch and length, and compare it.
-
-    The graph of a base computes vectors of texts, as `HeadstartEmbedder`.
-    """
+    """Write a run as an ONNX graph, and compare it; that of a base computes vectors of texts."""
     need_packages("onnx", "onnx", "onnxruntime", "onnxscript")
     count = sum(parameter.numel() for parameter in run.model.parameters())
     size = count * (1 if int8 else 4)
@@ -273,10 +270,7 @@ class ExportedBase(nn.Module):
 
 
 class ExportedModel(nn.Module):
-    """A copy of a model for `torch.onnx`, whose logits are divided by the temperature.
-
-    The model has a head for a task, or one that returns pooled vectors.
-    """
+    """A copy of a model with a head or a pooling; outputs are divided by the temperature."""
 
     def __init__(self, model: Model, length: int, temperature: float) -> None:
         super().__init__()

@@ -201,10 +201,7 @@ def open_session(graph: bytes, *, threads: int, where: Path) -> Any:
 
 
 def _batches(examples: Examples) -> Iterator[Ids]:
-    """Yield rows of the same length: without padding, a result is the same in every batch.
-
-    The windows of one text are one batch.
-    """
+    """Yield rows of equal length, since padding would change results; a windowed text alone."""
     kinds = list(zip(examples.lengths.tolist(), examples.rows.tolist(), strict=True))
     order = sorted(range(len(kinds)), key=kinds.__getitem__)
     for (length, windows), group in groupby(order, key=kinds.__getitem__):

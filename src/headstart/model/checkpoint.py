@@ -36,10 +36,7 @@ def save_model(model: Model, folder: Path) -> None:
 
 
 def load_model(folder: Path) -> Model:
-    """Read what `save_model` wrote, bit for bit.
-
-    Names and shapes are compared with the config before memory for the model is allocated.
-    """
+    """Read what `save_model` wrote; shapes are checked before the model takes memory."""
     path = folder / WEIGHTS
     config = read_config(folder / CONFIG)
     base = BaseConfig.from_dict(config["base"], where=folder / CONFIG)

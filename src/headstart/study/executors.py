@@ -194,10 +194,7 @@ class DaskExecutor(Executor):
 
 
 class SlurmExecutor(Executor):
-    """Run each job as a job of Slurm, through submitit; `--address local` tries it without.
-
-    Slurm itself repeats what it preempts and what was on a lost node.
-    """
+    """Run jobs on Slurm, which repeats lost ones, by submitit; `--address local` runs them here."""
 
     def __init__(self, config: StudyConfig, folder: Path) -> None:
         need_packages("slurm", "submitit")

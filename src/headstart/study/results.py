@@ -101,10 +101,7 @@ class Results:
         return sorted(runs, key=lambda run: (self.about["arms"].index(run[0]), *run))
 
     def scores(self, arm: str, objective: str, labels: int) -> np.ndarray:
-        """Return each row's contribution to the metric as an array (seeds, rows).
-
-        0 or 1 where a row is wrong or right; otherwise numbers whose mean is the metric.
-        """
+        """Return row scores (seeds, rows): 0 or 1, or numbers whose mean is the metric."""
         names, run = ("gold", "predicted", "score"), (arm, objective, labels)
         gold, predicted, score = (np.array(self._column(name, *run), float) for name in names)
         return np.where(np.isnan(score), gold == predicted, score)

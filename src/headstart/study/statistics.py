@@ -210,10 +210,7 @@ def paired_difference(
 def detectable_difference(
     first: Array, second: Array, variance: SeedVariance = OWN_SEEDS, level: float = LEVEL
 ) -> float:
-    """Compute the true difference that such a comparison finds with a power of `POWER`.
-
-    It depends on the variance only, not on the difference that was seen. Infinite with one seed.
-    """
+    """Compute the true difference found with a power of `POWER`; infinite with one seed."""
     _, error, freedom = _gaps(first, second, variance)
     return float(stats.t.ppf((1 + level) / 2, freedom) + stats.t.ppf(POWER, freedom)) * error
 
@@ -371,10 +368,7 @@ def fit_power_laws(
 def labels_needed(
     budgets: Sequence[int], scores: Array, goal: float, variance: SeedVariance = OWN_SEEDS
 ) -> Interval | str:
-    """Predict the labels that an arm needs to reach the score `goal`, between 0 and 1.
-
-    Returns the labels with their interval, or the reason why they cannot be estimated.
-    """
+    """Predict the labels that an arm needs for the score `goal`, or say why that is impossible."""
     if len(budgets) < FEWEST_BUDGETS:
         return f"a curve needs at least {FEWEST_BUDGETS} label budgets"
     if scores.shape[1] < 2:

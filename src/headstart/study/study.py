@@ -200,10 +200,7 @@ def run_study(
     plan: Path | None = None,
     command: str = "",
 ) -> Results:
-    """Run or resume a study and write its results; see `plan_study`.
-
-    The report shows the `command`.
-    """
+    """Run or resume a study and write its results; the report shows the `command`."""
     callback = callback or StudyCallback()
     study = plan_study(config, folder, callback=callback, plan=plan)
     return finish_study(study, callback, command=command)
@@ -298,10 +295,7 @@ def _finish(study: Study, result: JobResult, callback: StudyCallback) -> None:
 
 
 def prepare_text(study: Study, place: tuple[int, int], callback: StudyCallback) -> dict[str, str]:
-    """Write the tokenizer and, for arms that need them, the PPMI-SVD vectors of the corpus.
-
-    Returns the paths of both by name, for the jobs of a place: a seed and a fold.
-    """
+    """Write the tokenizer and, if needed, PPMI-SVD vectors of a place; return paths by name."""
     config, folder = study.config, study.text_folder(*place) / "tokenizer"
     data = study.data.fold(*place)
     if data.corpus is None and config.base:
@@ -369,10 +363,7 @@ def prepare_bases(study: Study, place: tuple[int, int], callback: StudyCallback)
 
 
 def make_study_results(study: Study, best: Job, saved: Job | None, *, command: str) -> Results:
-    """Put the results of all trainings into one table.
-
-    The run of `saved` is in `best/`: another one than the best, where that cannot be saved.
-    """
+    """Put the results of all trainings into one table; the run of `saved` is in `best/`."""
     data, task, values, tables = study.data, study.data.task, [], []
     test: Any = data.splits.test
     gold = np.asarray(test.labels) if has_classes(task) else None
@@ -412,10 +403,7 @@ def _mean_values(folds: Sequence[JobResult], rows: Sequence[int]) -> list[dict[s
 
 
 def _facts(study: Study, pretraining: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the facts of each training with the cost of everything that it needs.
-
-    That is its pretraining and the selection that seeds share; for a stack, its members.
-    """
+    """Return the facts of each training; its costs include pretraining, selection and members."""
     config, plan = study.config, study.plan
     lasts = {part["objective"]: part["points"][-1] for part in pretraining if part["points"]}
     found: dict[Job, dict[str, Any]] = {}
@@ -527,10 +515,7 @@ def _pretraining(study: Study) -> list[dict[str, Any]]:
 
 
 def measure(results: Sequence[JobResult], data: StudyData, *, selection: str) -> dict[Job, float]:
-    """Measure losses of the same budget on the same rows, out-of-fold.
-
-    The loss of a task without classes, or on the validation part, is the negative metric.
-    """
+    """Measure losses on the same out-of-fold rows; without, the negative validation metric."""
     if selection != "budget" or not all(len(one.oof_rows) for one in results):
         return {one.job: -one.value("validation", data.task.metric) for one in results}
     found = {}

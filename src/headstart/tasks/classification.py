@@ -52,10 +52,7 @@ THRESHOLD = 0.5  # a label is predicted from this probability on
 
 
 class Classification(Task[Dataset]):
-    """One of the classes for each text; the loss is cross-entropy.
-
-    Scores are logits (rows, classes).
-    """
+    """One of the classes for each text; scores are logits (rows, classes)."""
 
     name: ClassVar[str] = "classification"
     prediction_fields: ClassVar[tuple[str, ...]] = ("label", "probability", "probabilities")

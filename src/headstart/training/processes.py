@@ -154,10 +154,7 @@ class Processes:
         return torch.cat(parts)
 
     def agree_to_stop(self, requested: bool) -> bool:
-        """Return whether all stop after this step, because one was asked to.
-
-        With several processes the request goes with the gradients of the next step.
-        """
+        """Return whether all stop after this step; requests go with the next step's gradients."""
         self._stop_requested = requested
         return requested if self.count == 1 else self._stop_agreed
 

@@ -32,10 +32,7 @@ C = TypeVar("C", bound=MachineSettings)
 
 
 def start_config(config: C, folder: Path | None, *, resume: bool, sources: list[str]) -> C:
-    """Check the config and the folder, and fill in what the machine decides.
-
-    None of the `sources`, the files that are read, may lie in the folder.
-    """
+    """Check config and folder, which must hold no source, and let the machine fill in the rest."""
     config.validate()
     if folder is not None:
         check_outside(folder, sources)

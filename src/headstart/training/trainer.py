@@ -243,10 +243,7 @@ class Trainer:
         state.step += 1
 
     def learning_rate(self, step: int) -> float:
-        """Return the learning rate of a step, counted from 0.
-
-        It rises and falls to zero in straight lines, or is constant (the lab's).
-        """
+        """Return a step's rate: linear up and down to zero, or constant (the lab's)."""
         highest, steps = self.config.learning_rate, self.state.steps
         if getattr(self.config, "schedule", "linear") == "constant":
             return highest

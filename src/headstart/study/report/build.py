@@ -288,10 +288,7 @@ def _pretraining(part: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _confusions(analysis: Analysis) -> list[dict[str, Any]]:
-    """Compute the share of each predicted class in the rows of each true class, for two arms.
-
-    They are the recommended one and one to compare it with, with all seeds together.
-    """
+    """Compute row-normalized confusions of the recommended arm and one other, over all seeds."""
     results, found = analysis.results, []
     names = results.about["label_names"]
     every = dict.fromkeys([analysis.selected, *analysis.contenders]) if results.has_classes else {}

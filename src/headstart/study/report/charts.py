@@ -140,11 +140,7 @@ def spread(places: Sequence[float], gap: float, low: float, high: float) -> list
 
 
 def limits_of(values: Sequence[float], intervals: Sequence[Interval]) -> tuple[float, float]:
-    """Choose the range of an axis of scores.
-
-    Wide intervals extend it by no more than half of what the values need, so that curves do not
-    become flat.
-    """
+    """Choose the range of an axis of scores, so that wide intervals do not flatten the curves."""
     low, high = min(values), max(values)
     most = max(0.02, (high - low) / 2)
     ends = [v for one in intervals for v in (one.low, one.high) if math.isfinite(v)]
@@ -316,10 +312,7 @@ def loss_chart(objective: str, points: Sequence[Mapping[str, Any]], size: Size) 
 
 
 def difference_chart(gaps: Sequence[tuple[str, Difference]], width: int, metric: str) -> str:
-    """Draw named differences with their intervals, a group for each budget, on one scale.
-
-    Names are at the right; on a phone, above the lines.
-    """
+    """Draw named differences and intervals by budget; on a phone, names are above the lines."""
     narrow = width < NARROW
     groups = [list(group) for _, group in groupby(gaps, key=lambda one: one[1].labels)]
     step = 36 if narrow else 26
