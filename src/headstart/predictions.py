@@ -23,8 +23,6 @@ from headstart.files import check_file, escape_formula
 from headstart.tasks.task import Prediction, Task
 
 NO_TAG = "_"  # of a word that was not read, as in CoNLL
-
-
 Predicted = tuple[Row, Prediction | None]
 
 

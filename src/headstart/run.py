@@ -76,8 +76,6 @@ UNSEEN = -1e4  # the score of a class that training had no row of: its probabili
 CLASSIFIERS = {arm.name: arm.estimator for arm in ARMS.values() if arm.estimator} | {
     "tagger": "headstart.baselines.linear:WordTagger"
 }
-
-
 Input = Any  # a text, or a tuple of two texts
 
 

@@ -253,7 +253,11 @@ def run_guarded(command: Callable[[], Any]) -> int:
 def _report(error: BaseException) -> int:
     """Print what is wrong, where, and how to fix it; of a bug also the traceback."""
     before_dashes = sys.argv[: sys.argv.index("--")] if "--" in sys.argv else sys.argv
-    found = _usage_error(error) or explain(error)
+    found = explain(error)
+    if hasattr(error, "format_message"):  # of the library that parses the arguments
+        command = getattr(getattr(error, "ctx", None), "command_path", "headstart")
+        fix = f"{command} --help lists the options"
+        found = HeadstartError(error.format_message(), fix=fix, code="usage")
     bug = found is None
     if found is None:
         found = HeadstartError(
@@ -275,15 +279,6 @@ def _report(error: BaseException) -> int:
     except OSError:  # nothing can be written where the message should go
         _close_quietly()
     return BUG if bug else USER
-
-
-def _usage_error(error: BaseException) -> HeadstartError | None:
-    """Convert an error of the library that parses the arguments; other errors give None."""
-    if not hasattr(error, "format_message"):
-        return None
-    path = getattr(getattr(error, "ctx", None), "command_path", "headstart")
-    fix = f"{path} --help lists the options"
-    return HeadstartError(error.format_message(), fix=fix, code="usage")
 
 
 def _close_quietly() -> None:

@@ -38,8 +38,6 @@ from headstart.data.sources import (
 from headstart.errors import HeadstartError, need_packages
 
 SAMPLE_ROWS = 1_000  # at the start of a table: they show its columns
-
-
 Labels = Literal["none", "one", "several"]  # of a row
 
 

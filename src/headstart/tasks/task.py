@@ -268,42 +268,20 @@ class LabelledBatch:
 
 
 class Task(ABC, Generic[Rows]):
-    """One kind of prediction; an instance has one set of labels.
+    """One kind of prediction; an instance has one set of labels."""
 
-    Attributes
-    ----------
-    name : str
-        The value of `--task`.
-    input_names : tuple of str
-        What one prediction needs: one text, or two.
-    prediction_fields : tuple of str
-        The keys of a prediction.
-    file_suffixes : tuple of str
-        The formats in which predictions are written.
-    row_name : str
-        The unit of the rows, in messages.
-    supports_windows : bool
-        Whether long texts can be read in windows.
-    whole_texts : bool
-        Whether a target belongs to a whole text and not to its tokens.
-    metric_names : tuple of str
-        The names of `metrics` that curves show, without "loss".
-    metric : str
-        The main one, by default the first of them; higher is better.
-    """
-
-    name: ClassVar[str]
-    input_names: ClassVar[tuple[str, ...]] = ("text",)
-    prediction_fields: ClassVar[tuple[str, ...]]
-    file_suffixes: ClassVar[tuple[str, ...]]
-    row_name: ClassVar[str] = "rows"
-    supports_windows: ClassVar[bool] = True
-    whole_texts: ClassVar[bool] = False
-    metric_names: ClassVar[tuple[str, ...]]
+    name: ClassVar[str]  # the value of `--task`
+    input_names: ClassVar[tuple[str, ...]] = ("text",)  # what one prediction needs: one or two
+    prediction_fields: ClassVar[tuple[str, ...]]  # the keys of a prediction
+    file_suffixes: ClassVar[tuple[str, ...]]  # the formats in which predictions are written
+    row_name: ClassVar[str] = "rows"  # the unit of the rows, in messages
+    supports_windows: ClassVar[bool] = True  # whether long texts can be read in windows
+    whole_texts: ClassVar[bool] = False  # whether a target belongs to a text, not to its tokens
+    metric_names: ClassVar[tuple[str, ...]]  # those of `metrics` that curves show, without "loss"
 
     def __init__(self, labels: Sequence[str]) -> None:
         self.labels = tuple(labels)
-        self.metric = self.metric_names[0]
+        self.metric = self.metric_names[0]  # the main one; higher is better
         self._numbers = {label: number for number, label in enumerate(labels)}
 
     @abstractmethod

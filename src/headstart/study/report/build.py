@@ -151,9 +151,6 @@ def _key(series: Series, results: Results) -> tuple[str, str]:
     return charts.colour(series[0]), series_name(series, results)
 
 
-# Figures.
-
-
 def _figure(
     name: str, caption: str, draw: Callable[[charts.Size], str], wide: charts.Size = charts.WIDE
 ) -> Figure:
@@ -230,9 +227,6 @@ def _labels_figure(analysis: Analysis) -> Figure:
     axis = charts.Axis("labels", budgets, "{:,.0f}".format, log=True)
     limits = charts.limits_of(values, [*analysis.scores.values()])
     return _figure("labels", title, partial(charts.line_chart, title, lines, axis, limits))
-
-
-# Tables and texts.
 
 
 def _score_rows(analysis: Analysis) -> list[dict[str, Any]]:

@@ -45,9 +45,6 @@ def colour(arm: str) -> str:
     return f"var(--{variable(arm)})"
 
 
-# Parts of a picture.
-
-
 def _svg(size: Size, title: str, parts: Sequence[str], hover: Sequence[Any] = ()) -> str:
     """Join the parts; `hover` has the values to show under the pointer at places along x."""
     width, height = size
@@ -110,9 +107,6 @@ def _dot(x: float, y: float, fill: str, radius: float = 4) -> str:
     )
 
 
-# Scales.
-
-
 def _scale(low: float, high: float, start: float, end: float) -> Scale:
     """Return the function from values between `low` and `high` to pixels."""
     return lambda value: start + (value - low) / ((high - low) or 1) * (end - start)
@@ -146,9 +140,6 @@ def limits_of(values: Sequence[float], intervals: Sequence[Interval]) -> tuple[f
     ends = [v for one in intervals for v in (one.low, one.high) if math.isfinite(v)]
     low, high = max(low - most, min([low, *ends])), min(high + most, max([high, *ends]))
     return max(0.0, low - 0.01), min(1.0, high + 0.01)
-
-
-# Charts.
 
 
 class Line(NamedTuple):
