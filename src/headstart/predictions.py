@@ -92,11 +92,7 @@ def input_columns(task: Task[Any], given: Any) -> dict[str, Any]:
 
 
 def open_inputs(task: Task[Any], source: str | Path, options: ReadOptions) -> Rows:
-    """Open a file to predict on.
-
-    A file for tagging is texts if its name says so, otherwise CoNLL. One for spans
-    is SQuAD's JSON, otherwise a table with a question and a context in each row.
-    """
+    """Open a file to predict on: for tagging texts or CoNLL, for spans SQuAD's JSON or a table."""
     path = Path(source).expanduser()
     kind, read_as = find_kind(path)[0], None
     if task.name == "spans" and kind == "json":

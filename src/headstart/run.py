@@ -266,18 +266,14 @@ class Run(ABC):
 
 @dataclass(frozen=True, eq=False)
 class NetworkRun(Run):
-    """A network with its tokenizer; a pretrained base has no task.
-
-    A training returns it with its `plan` and, for a task, its `validation_scores` and the `splits`
-    that it has read.
-    """
+    """A network with its tokenizer; a pretrained base has no task."""
 
     model: Model
     tokenizer: Tokenizer
     length: int = 512  # tokens that the task reads at once
     long: Long = "truncate"
-    plan: dict[str, Any] = field(default_factory=dict)
-    validation_scores: Any = None
+    plan: dict[str, Any] = field(default_factory=dict)  # of the training that returned it
+    validation_scores: Any = None  # of a training for a task
     kind: ClassVar[str] = "network"
 
     @property
@@ -506,11 +502,7 @@ def evaluation_rows(
     label_column: str | None = None,
     progress: ProgressCallback | None = None,
 ) -> tuple[Any, str]:
-    """Read the rows to evaluate a run on, by default those of its dataset; and describe them.
-
-    Of a dataset with parts (a built-in one, one of the Hub, a folder of files called train and
-    test) the test part is read, of any other all rows. The columns override the config's.
-    """
+    """Read and describe the rows to evaluate a run on: a test part, or all rows of a file."""
     sources = config.dataset if dataset is None else [dataset]
     own, name = sources == config.dataset, ", ".join(sources)
     how: dict[str, Any] = {

@@ -67,11 +67,7 @@ class Corpus:
 
     @property
     def fingerprint(self) -> str:
-        """A hash of the content and of how it is read.
-
-        It is computed once. From then on a complete pass over a corpus whose files have changed
-        ends in an error.
-        """
+        """A hash of content and options; once it is known, reading changed files is an error."""
         if self._content is None:
             self._content = self._hash_sources()
         held_out = hash_of(CHECKED.encode(), *sorted(self._held_out.keys))

@@ -170,18 +170,14 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class Splits(Generic[PartT]):
-    """The parts of a dataset: for training, for model selection, and for the final evaluation.
-
-    `found` says how each file was read and `notes` what was guessed, for the user to check.
-    `whole` has the rows of all parts in one, before overlaps were dropped, where a split made them.
-    """
+    """The parts of a dataset: for training, for model selection, and for the final evaluation."""
 
     train: PartT
     validation: PartT
     test: PartT | None
-    found: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    whole: PartT | None = None
+    found: tuple[str, ...] = ()  # how each file was read
+    notes: tuple[str, ...] = ()  # what was guessed, for the user to check
+    whole: PartT | None = None  # of a split: the rows of all parts, with overlapping ones
 
     def parts(self) -> dict[str, PartT]:
         """Return the parts that exist, by name."""
@@ -216,11 +212,7 @@ def batched(
     most: int = 1 << 20,
     count: int = 1 << 12,
 ) -> Iterator[list[Item]]:
-    """Group items into lists that reach a total size of `most` or have `count` of them.
-
-    By default the items are texts and their size is in characters: enough of them to be tokenized
-    or compared together, and little memory.
-    """
+    """Group items, by default texts, into lists of a total size `most` or of `count` of them."""
     batch: list[Item] = []
     total = 0
     for item in items:

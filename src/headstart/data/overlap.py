@@ -114,11 +114,7 @@ class HeldOutTexts:
         return [matches[0].kind if matches else None for matches in self.matches(documents)]
 
     def matches(self, documents: Sequence[Text]) -> list[list[Match]]:
-        """Find the texts that each document overlaps with; fastest for many documents at once.
-
-        They are the text that it equals, and all that it contains; or the most similar one; or one
-        that it is inside of.
-        """
+        """Find the texts that each document equals, contains, nearly equals or is inside of."""
         if not self.texts:
             return [[] for _ in documents]
         found, comparable = self._contained(documents)

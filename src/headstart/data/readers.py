@@ -133,11 +133,7 @@ def open_rows(
     labels: Labels = "none",
     pairs: bool = False,
 ) -> Rows:
-    """Open a source for reading its rows, which have two texts with `pairs`.
-
-    Sentences of CoNLL files have tags and questions of SQuAD files answers, unless `labels` is
-    "none".
-    """
+    """Open a source for reading its rows: two texts with `pairs`; labels, tags or answers."""
     options, labelled = options or ReadOptions(), labels != "none"
     table = FORMATS[source.kind](source, options.encoding)
     columns = choose_columns(
@@ -461,11 +457,7 @@ def _read_answers(context: Any, entry: Mapping[str, Any], label: str | None) -> 
 
 
 def _open_conll(source: Source, encoding: str) -> Table:
-    """One word and its tag per line, a blank line between sentences.
-
-    The word is the first column, the tag the last; columns are separated by tabs or spaces.
-    Comment lines (`# …`) and `-DOCSTART-` are skipped.
-    """
+    """One word per line in the first column, its tag in the last; blank lines end sentences."""
     lines = Lines(source, encoding)
 
     def records(label: str | None) -> Iterator[Row]:

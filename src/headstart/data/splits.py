@@ -377,11 +377,7 @@ def _tenth(count: int, *, least: int) -> int:
 
 
 def deal_folds(part: Part, count: int, seed: int) -> list[list[int]]:
-    """Deal rows into stratified folds; rows with the same group text are in the same fold.
-
-    Returns the positions of the rows of each fold, ascending. There are fewer than `count` folds
-    where there are fewer groups.
-    """
+    """Deal rows into stratified folds, by group text; return the positions of each, ascending."""
     classes, ranks = part.classes[0], _ranks(part.keys, part, seed)
     groups = [text_key(text) for text in part.groups]
     count = min(count, len(set(groups)))

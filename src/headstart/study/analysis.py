@@ -37,18 +37,14 @@ GOAL_STEP = 0.05  # the goal of the labels-needed column is a multiple of it
 
 @dataclass(frozen=True)
 class Difference:
-    """The score of `first` minus that of `second`, on the same seeds and test rows.
-
-    `significant` is the decision after the correction for several comparisons; `detectable` is
-    the true difference that such a comparison finds with a power of 80 %.
-    """
+    """The score of `first` minus that of `second`, on the same seeds and test rows."""
 
     first: Series
     second: Series
     labels: int  # ALL_BUDGETS: mean over all budgets
     interval: Interval
-    significant: bool
-    detectable: float
+    significant: bool  # after the correction for several comparisons
+    detectable: float  # the true difference that is found with a power of 80 %
 
     @property
     def effect(self) -> str:

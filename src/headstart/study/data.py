@@ -22,14 +22,10 @@ LEAST_TEST_ROWS, FOLDS = 200, 5  # with fewer that are split off, a study is mad
 
 
 class Fold(NamedTuple):
-    """One fold of a seed: the positions of its rows, its parts, and its corpus, if it has one.
+    """One fold of a seed."""
 
-    Its test part are the rows of the fold, and they draw the curves of validation, too. The
-    training part are all other rows that do not overlap with them.
-    """
-
-    rows: list[int]
-    splits: Splits[Any]
+    rows: list[int]  # their positions
+    splits: Splits[Any]  # test and validation: these rows; train: others that do not overlap
     corpus: Corpus | None
 
 
@@ -57,11 +53,7 @@ class StudyData:
     folds: dict[tuple[int, int], Fold] = field(default_factory=dict)  # by seed and number from 1
 
     def rows(self, labels: int, seed: int, fold: int = 0) -> Splits[Any]:
-        """Return the rows of a budget, seed and fold as training part: the same for every arm.
-
-        A smaller budget is contained in a larger one of the same seed. With all labels, every
-        seed has the same rows. Fold 0 is the whole training part.
-        """
+        """Return the rows of a budget, the same for every arm; a larger budget contains them."""
         splits = self.fold(seed, fold).splits
         seed = 0 if self.one_order and labels == self.all_labels else seed
         return replace(splits, train=take_budget(splits.train, str(labels), seed))

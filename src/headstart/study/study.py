@@ -149,11 +149,7 @@ def plan_study(
     callback: StudyCallback | None = None,
     plan: Path | None = None,
 ) -> Study:
-    """Read the data and make the plan; nothing is written.
-
-    The config must be the folder's own where the study is started again. `plan` was made before
-    for this config and data; a study that is started again has its own.
-    """
+    """Read the data and make the plan, or check one that was made before; nothing is written."""
     callback = callback or StudyCallback()
     config.validate()
     check_folder(folder)

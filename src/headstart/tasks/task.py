@@ -395,11 +395,7 @@ def run_network(
     batch_tokens: int = BATCH_TOKENS,
     progress: ProgressCallback | None = None,
 ) -> list[Output]:
-    """Compute the head's outputs of each example, in order; batches hold similar lengths.
-
-    A head that scores tokens has one row per token. The windows of a text are read in any batch;
-    only their pooled vectors are joined.
-    """
+    """Compute the head's outputs of each example; windows of a text are joined at the end."""
     device = next(model.parameters()).device
     windows = examples.by_window()
     call = model.vectors if examples.is_pooled else model

@@ -143,17 +143,13 @@ def limits_of(values: Sequence[float], intervals: Sequence[Interval]) -> tuple[f
 
 
 class Line(NamedTuple):
-    """One line of a chart: its points as intervals by x, and the lines of single seeds.
-
-    With dots, every point is one, with its interval as a whisker. Otherwise the intervals are a
-    band around the line.
-    """
+    """One line of a chart: its points as intervals by x, and the lines of single seeds."""
 
     name: str
     stroke: str
     points: Sequence[tuple[float, Interval]]
     seeds: Sequence[Sequence[Place]] = ()
-    dots: bool = False
+    dots: bool = False  # for every point, with its interval as a whisker; else a band
     dash: str = ""
 
 
@@ -170,17 +166,13 @@ def line_chart(
     title: str,
     lines: Sequence[Line],
     axis: Axis,
-    limits: tuple[float, float],
+    limits: tuple[float, float],  # of the vertical axis
     size: Size,
     *,
     y_words: Format = lambda share: f"{100 * share:.0f} %",
     value_words: Callable[[Interval], str] = percent,
 ) -> str:
-    """Draw lines with their intervals, their names at the right end, and values for the pointer.
-
-    `limits` are the range of the vertical axis; `y_words` writes its ticks, and `value_words` the
-    values under the pointer.
-    """
+    """Draw lines with their intervals, names at the right end, and values for the pointer."""
     width, height = size
     letters = max(len(line.name) for line in lines)
     right, base = width - round(0.625 * _font(width) * letters) - 18, height - BOTTOM
