@@ -137,9 +137,10 @@ class Run(ABC):
         """Return the task; a base without one is an error that says how to get one."""
         if self.task is None:
             raise HeadstartError(
-                "this run has no task: it is a base that was not fine-tuned yet",
+                "this run has no task: it is a base that was not fine-tuned, or its export",
                 where=self.folder,
-                fix=f"fine-tune it: headstart finetune DATASET --base {self.folder} --out RUN",
+                fix="fine-tune the base: headstart finetune DATASET --base BASE --out RUN; for "
+                "vectors of texts, use HeadstartEmbedder",
             )
         return self.task
 
@@ -340,10 +341,7 @@ class ClassifierRun(Run):
 
 
 def over_all_labels(scores: Any, columns: NDArray[np.int64], count: int) -> Any:
-    """Return scores for all labels, (rows, count): very low where training had no row of a label.
-
-    Scores of sentences are a list of such arrays.
-    """
+    """Return scores of all labels (rows, count), very low for those that training had no row of."""
     if isinstance(scores, list):
         return [over_all_labels(one, columns, count) for one in scores]
     every = np.full((len(scores), count), UNSEEN)

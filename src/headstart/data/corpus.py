@@ -92,19 +92,13 @@ class Corpus:
         ]
 
     def without(self, texts: Iterable[Text]) -> "Corpus":
-        """Return the same corpus minus the documents that overlap with `texts`.
-
-        A document overlaps with a text that it equals, contains, is inside of or nearly equals.
-        """
+        """Return this corpus without the documents that overlap with `texts` (see `overlap.py`)."""
         smaller = copy(self)
         smaller._held_out = HeldOutTexts([*self._held_out.texts, *texts])
         return smaller.with_task_text(self.task_text)
 
     def with_task_text(self, texts: Iterable[str]) -> "Corpus":
-        """Return the same corpus followed by the training texts of a task.
-
-        What `without` drops is dropped from them, too.
-        """
+        """Return this corpus followed by a task's training texts, as far as they do not overlap."""
         same, given = copy(self), list(texts)
         kinds = self._held_out.find(given)
         same.task_text = [t for t, kind in zip(given, kinds, strict=True) if kind is None]

@@ -288,10 +288,7 @@ class CsvReader:
     def _check_row(
         self, cells: list[str], taken: list[str], place: int | None, known: set[Any]
     ) -> set[str]:
-        """Raise if a row has not the header's width, or if its lines are really several rows.
-
-        Returns what lines inside of the row would have as labels, if they were rows.
-        """
+        """Raise if a row is too wide, too short or really several; else return suspect labels."""
         width, delimiter = len(self.names), DELIMITERS[self.delimiter]
         labels: set[str] = set()
         if len(taken) > 1:

@@ -147,10 +147,7 @@ def class_table(
 def confident_mistakes(
     probabilities: ArrayLike, labels: ArrayLike, *, count: int = 10
 ) -> list[dict[str, Any]]:
-    """Find the wrong predictions with the highest probability; ties in the order of the rows.
-
-    Rows are numbered from 0; `true` and `predicted` are class numbers.
-    """
+    """Find the wrong predictions with the highest probability, as numbers of rows and classes."""
     p, y = normalized(probabilities), np.asarray(labels)
     predicted, confidence = p.argmax(axis=1), p.max(axis=1)
     wrong = np.flatnonzero(predicted != y)

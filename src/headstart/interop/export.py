@@ -117,11 +117,7 @@ class Exported:
 
 
 def export_run(folder: Path | str, to: str, out: Path, *, int8: bool = False) -> dict[str, Any]:
-    """Export a run for another tool, and check the export before it replaces `out`.
-
-    `out` is a folder that does not exist yet or is empty. With `int8` weights are stored in 8 bits.
-    Returns what was written, how far its outputs differ from the run's, and its test metric.
-    """
+    """Export a run for another tool, and check the export before it replaces `out`."""
     if to not in EXPORTERS:
         raise HeadstartError(
             f"runs cannot be exported to {to!r}", fix=f"choose one of: {', '.join(EXPORTERS)}"

@@ -217,10 +217,7 @@ class ExportedFeedForward(nn.Module):
 
 
 class ExportedBase(nn.Module):
-    """A base with nothing in `forward` that depends on the values of its inputs.
-
-    It changes the base that it is given, which then reads rows of at most `length` tokens.
-    """
+    """A changed base for rows of `length` tokens, without operations that depend on values."""
 
     def __init__(self, base: Any, length: int) -> None:
         super().__init__()

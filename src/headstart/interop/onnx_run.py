@@ -50,15 +50,6 @@ class OnnxRun(Run):
     long: Long
     kind: ClassVar[str] = "onnx"
 
-    def require_task(self) -> Task[Any]:
-        if self.task is None:
-            raise HeadstartError(
-                "this is an exported base: it has vectors of texts and no task",
-                where=self.folder,
-                fix="use it with HeadstartEmbedder, or export a fine-tuned run",
-            )
-        return self.task
-
     @property
     def encoding(self) -> TextEncoding:
         """How the task's texts become ids."""

@@ -15,19 +15,8 @@ import numpy as np
 
 from headstart.arms import ARMS, CHAIN, Arm, find_arm
 from headstart.evaluation.metrics import LEVEL, Interval
+from headstart.study import statistics
 from headstart.study.results import Results
-from headstart.study.statistics import (
-    claimed_steps,
-    closed_p_values,
-    detectable_difference,
-    holm_p_values,
-    label_savings,
-    labels_needed,
-    mean_interval,
-    named_budgets,
-    paired_difference,
-    seed_variance,
-)
 
 Series = tuple[str, str]  # arm, objective ("" for an arm that depends on none)
 Pair = tuple[Series, Series]
@@ -90,8 +79,10 @@ class Analysis:
         # Row scores (seeds, rows) by arm and budget, and their means with intervals.
         self.tables = {(run[:2], run[2]): results.scores(*run) for run in results.runs}
         same_budget = [(a, b) for a, b in combinations(self.tables, 2) if a[1] == b[1]]
-        self.variance = seed_variance(self.tables, same_budget, folds=about["folds"])
-        self.scores = {key: mean_interval(one, self.variance) for key, one in self.tables.items()}
+        self.variance = statistics.seed_variance(self.tables, same_budget, folds=about["folds"])
+        self.scores = {
+            key: statistics.mean_interval(one, self.variance) for key, one in self.tables.items()
+        }
         self.every: list[Series] = list(dict.fromkeys(series for series, _ in self.tables))
         self.costs = {key: find_cost(results, *key) for key in self.scores}
         self.curves = make_curves(_epoch_values(results))
@@ -130,7 +121,7 @@ class Analysis:
     def labels_needed(self, goal: float) -> dict[Series, Interval | str]:
         """Estimate the labels that each arm needs for a goal, or say why there is no number."""
         return {
-            series: labels_needed(self.budgets, table, goal, self.variance)
+            series: statistics.labels_needed(self.budgets, table, goal, self.variance)
             for series, table in zip(
                 self.every, self._tables(self.every, self.budgets), strict=True
             )
@@ -139,7 +130,7 @@ class Analysis:
     def label_savings(self) -> Interval:
         """Estimate at how many labels the headline arm reaches its control with all labels."""
         first, second = self._tables(self.contenders[:2], self.budgets)
-        return label_savings(self.budgets, first, second, self.variance)
+        return statistics.label_savings(self.budgets, first, second, self.variance)
 
     def _tables(self, every: Sequence[Series], budgets: Sequence[int]) -> np.ndarray:
         """Return the row scores of arms, (arms, budgets, seeds, rows)."""
@@ -151,8 +142,8 @@ class Analysis:
         """Compare two arms at a budget, or by their means over all budgets."""
         budgets = self.budgets if labels == ALL_BUDGETS else [labels]
         one, other = self._tables(pair, budgets).mean(1)
-        interval = paired_difference(one, other, self.variance, level)
-        detectable = detectable_difference(one, other, self.variance, level)
+        interval = statistics.paired_difference(one, other, self.variance, level)
+        detectable = statistics.detectable_difference(one, other, self.variance, level)
         found = Difference(*pair, labels, interval, significant, detectable)
         self.differences[(*pair, labels)] = found
         return found
@@ -164,7 +155,9 @@ class Analysis:
         others: list[Pair] = []
         for objective in objectives if len(self.chain) > 1 else []:
             chain = [_series_of(arm, objective) for arm in self.chain]
-            claimed = claimed_steps(self._tables(chain, self.budgets), self.variance, level)
+            claimed = statistics.claimed_steps(
+                self._tables(chain, self.budgets), self.variance, level
+            )
             self.steps[objective] = []
             for (before, after), allowed in zip(pairwise(chain), claimed, strict=True):
                 pair = (after, before)
@@ -181,13 +174,15 @@ class Analysis:
         self, pairs: Sequence[Pair], labels: int, level: float, *, allowed: bool = True
     ) -> None:
         """Compare pairs of arms at a budget that were not compared yet, as one family."""
-        group = sorted({*named_budgets(self.budgets), labels})
+        group = sorted({*statistics.named_budgets(self.budgets), labels})
         p_values: dict[Pair, float] = {}
         for pair in pairs:
             if pair[0] != pair[1] and not self.difference(*pair, labels):
                 first, second = self._tables(pair, group)
-                p_values[pair] = closed_p_values(first, second, self.variance)[group.index(labels)]
-        for pair, p in zip(p_values, holm_p_values([*p_values.values()]), strict=True):
+                p_values[pair] = statistics.closed_p_values(first, second, self.variance)[
+                    group.index(labels)
+                ]
+        for pair, p in zip(p_values, statistics.holm_p_values([*p_values.values()]), strict=True):
             self._add_difference(pair, labels, level, significant=allowed and p < 1 - level)
 
 
@@ -207,10 +202,7 @@ def _epoch_values(results: Results) -> dict[tuple[Series, int], dict[int, list[f
 
 
 def make_curves(lines: Mapping[tuple[Series, int], dict[int, list[float]]]) -> list[Curve]:
-    """Make curves with means and intervals from (series, labels) → seed → values by epoch.
-
-    The variance between seeds is pooled over the arms of a budget, epoch by epoch.
-    """
+    """Make curves from (series, labels) → seed → values; their variances are pooled by epoch."""
     curves = [Curve(*key, seeds, []) for key, seeds in lines.items()]
     columns = {
         (place, curve.labels, epoch): np.array(values)[:, None]
@@ -219,7 +211,9 @@ def make_curves(lines: Mapping[tuple[Series, int], dict[int, list[float]]]) -> l
     }
     for (place, *same), column in columns.items():
         alike = {key: one for key, one in columns.items() if [*key[1:]] == same}
-        curves[place].mean.append(mean_interval(column, seed_variance(alike, [])))
+        curves[place].mean.append(
+            statistics.mean_interval(column, statistics.seed_variance(alike, []))
+        )
     return curves
 
 

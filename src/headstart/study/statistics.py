@@ -335,10 +335,7 @@ def _quantiles(found: Array) -> Interval:
 def fit_power_laws(
     budgets: Sequence[int], scores: Array, variance: SeedVariance = OWN_SEEDS
 ) -> PowerLaws:
-    """Draw power laws from their posterior, given an arm's scores (budgets, seeds, rows).
-
-    Budgets are ascending numbers of labels; there are at least two seeds.
-    """
+    """Draw power laws from their posterior, given scores (ascending budgets, seeds ≥ 2, rows)."""
     errors = np.maximum(1 - scores.mean((1, 2)), 1e-3)
     precision = np.linalg.inv(mean_covariance(scores, variance))
     x = np.log(np.asarray(budgets, dtype=float))

@@ -47,20 +47,8 @@ from headstart.model.presets import Preset, preset, preset_of
 from headstart.model_card import CARD
 from headstart.objectives import OBJECTIVES
 from headstart.run import SUMMARY, ClassifierRun, NetworkRun, Run, read_summary, write_summary
-from headstart.study import executors
+from headstart.study import executors, jobs
 from headstart.study.data import StudyData, gold_names, has_classes, read_data, split_sizes
-from headstart.study.jobs import (
-    INITIAL,
-    Inputs,
-    JobResult,
-    oof_of,
-    read_result,
-    result_file,
-    run_folder,
-    run_job,
-    shared_rows,
-    write_result,
-)
 from headstart.study.plan import (
     Job,
     Plan,
@@ -92,7 +80,7 @@ class Study:
     data: StudyData
     plan: Plan
     resumed: bool = False  # it began in an earlier session
-    results: dict[Job, JobResult] = field(default_factory=dict)  # of finished jobs
+    results: dict[Job, jobs.JobResult] = field(default_factory=dict)  # of finished jobs
 
     @property
     def jobs(self) -> list[Job]:
@@ -168,9 +156,9 @@ def plan_study(
     study = Study(config, folder, data, planned, resumed)
     if resumed:
         study.results = {
-            job: read_result(folder, job)
+            job: jobs.read_result(folder, job)
             for job in study.jobs
-            if result_file(folder, job).is_file()
+            if jobs.result_file(folder, job).is_file()
         }
     return study
 
@@ -233,7 +221,7 @@ def _run_all(study: Study, executor: executors.Executor, callback: StudyCallback
     quick = {arm.name for arm in table if not arm.needs and not arm.is_network}
     with_text = {arm.name for arm in table if arm.needs & {"tokenizer", "vectors"}}
     run_jobs(study, quick, {}, executor, callback)
-    inputs: dict[Path, Inputs] = {}
+    inputs: dict[Path, jobs.Inputs] = {}
     for place in study.plan.text_places(study.config) if study.unfinished(every) else []:
         paths = prepare_text(study, place, callback) if study.unfinished(with_text) else {}
         paths |= prepare_bases(study, place, callback)
@@ -244,14 +232,14 @@ def _run_all(study: Study, executor: executors.Executor, callback: StudyCallback
 def run_jobs(
     study: Study,
     arms: set[str],
-    inputs: dict[Path, Inputs],
+    inputs: dict[Path, jobs.Inputs],
     executor: executors.Executor,
     callback: StudyCallback,
 ) -> None:
     """Run the unfinished jobs of some arms, each as soon as those that it needs are finished."""
     plan, config = study.plan, study.config
     waiting = study.unfinished(arms)
-    running: dict[Future[JobResult], Job] = {}
+    running: dict[Future[jobs.JobResult], Job] = {}
     while waiting or running:
         needed = {job: plan.needed(job, config) for job in waiting}
         ready = [job for job in waiting if all(one in study.results for one in needed[job])]
@@ -263,7 +251,7 @@ def run_jobs(
                 continue
             callback.on_job(job, "start")
             future = executor.submit(
-                run_job,
+                jobs.run_job,
                 job,
                 config,
                 plan,
@@ -282,8 +270,8 @@ def run_jobs(
             _finish(study, executors.result_of(future), callback)
 
 
-def _finish(study: Study, result: JobResult, callback: StudyCallback) -> None:
-    write_result(result, study.folder)
+def _finish(study: Study, result: jobs.JobResult, callback: StudyCallback) -> None:
+    jobs.write_result(result, study.folder)
     study.results[result.job] = replace(result, run=None)
     is_measured = result.job in study.trainings
     value = result.value("validation", study.data.task.metric) if is_measured else None
@@ -346,7 +334,7 @@ def prepare_bases(study: Study, place: tuple[int, int], callback: StudyCallback)
             resume=resume,
             callbacks=[callback],
             corpus=study.data.fold(*place).corpus,
-            save_initial=folder / INITIAL if initial else None,
+            save_initial=folder / jobs.INITIAL if initial else None,
         )
     for arm in config.arm_table:
         if arm.is_foreign:
@@ -363,7 +351,7 @@ def make_study_results(study: Study, best: Job, saved: Job | None, *, command: s
     data, task, values, tables = study.data, study.data.task, [], []
     test: Any = data.splits.test
     gold = np.asarray(test.labels) if has_classes(task) else None
-    runs: dict[tuple[Any, ...], list[JobResult]] = {}  # of the folds of each run
+    runs: dict[tuple[Any, ...], list[jobs.JobResult]] = {}  # of the folds of each run
     for job in study.trainings:
         runs.setdefault(tuple(job.run.values()), []).append(study.results[job])
     for folds in runs.values():
@@ -382,7 +370,7 @@ def make_study_results(study: Study, best: Job, saved: Job | None, *, command: s
     )
 
 
-def _mean_values(folds: Sequence[JobResult], rows: Sequence[int]) -> list[dict[str, Any]]:
+def _mean_values(folds: Sequence[jobs.JobResult], rows: Sequence[int]) -> list[dict[str, Any]]:
     """Average the values of a run's folds by their test rows, up to the last epoch of all."""
     found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for value in chain.from_iterable(one.values for one in folds):
@@ -510,7 +498,9 @@ def _pretraining(study: Study) -> list[dict[str, Any]]:
 # The best model.
 
 
-def measure(results: Sequence[JobResult], data: StudyData, *, selection: str) -> dict[Job, float]:
+def measure(
+    results: Sequence[jobs.JobResult], data: StudyData, *, selection: str
+) -> dict[Job, float]:
     """Measure losses on the same out-of-fold rows; without, the negative validation metric."""
     if selection != "budget" or not all(len(one.oof_rows) for one in results):
         return {one.job: -one.value("validation", data.task.metric) for one in results}
@@ -518,8 +508,8 @@ def measure(results: Sequence[JobResult], data: StudyData, *, selection: str) ->
     for one in results:
         place = (one.job.seed, one.job.fold)
         alike = [other for other in results if (other.job.seed, other.job.fold) == place]
-        rows = shared_rows(alike)
-        oof = oof_of(one, rows)
+        rows = jobs.shared_rows(alike)
+        oof = jobs.oof_of(one, rows)
         if has_classes(data.task):
             train = data.rows(one.job.labels, *place).train
             found[one.job] = log_loss(normalized(oof), np.asarray(train.labels)[rows])
@@ -585,7 +575,7 @@ def _write_run(new: Path, job: Job, study: Study) -> None:
 
 
 def _run_of(job: Job, study: Study) -> Path:
-    return run_folder(study.folder, study.plan.same_as(job))
+    return jobs.run_folder(study.folder, study.plan.same_as(job))
 
 
 def _expected(new: Path, job: Job, study: Study) -> dict[str, Any]:

@@ -290,10 +290,7 @@ class Task(ABC, Generic[Rows]):
 
     @abstractmethod
     def head(self, preset: Preset, pooling: Pooling | None) -> HeadConfig:
-        """Describe the head for a base of this preset.
-
-        `pooling` overrides the preset's; heads that score tokens have none, and configs reject it.
-        """
+        """Describe the head for a base of this preset; `pooling` is for heads that pool."""
 
     @abstractmethod
     def loss(self, outputs: Tensor, batch: LabelledBatch) -> Tensor:
