@@ -27,10 +27,7 @@ Predicted = tuple[Row, Prediction | None]
 
 
 def check_inputs(task: Task[Any], inputs: Sequence[Any]) -> None:
-    """Reject inputs that are not text, empty, or not as many texts as the task needs.
-
-    Inputs are texts; tuples of two texts for pairs and spans; also lists of words for tagging.
-    """
+    """Reject inputs that are not what the task needs: texts, tuples of two, or lists of words."""
     if isinstance(inputs, str):
         raise HeadstartError("a list of texts is expected, not one text", fix="give [text]")
     names = [name.replace("_", " ") for name in task.input_names]

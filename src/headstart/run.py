@@ -81,16 +81,13 @@ Input = Any  # a text, or a tuple of two texts
 
 @dataclass(frozen=True)
 class Effect:
-    """Characters `start` up to `end` of a text, and their effect on the log-odds of the label.
-
-    `part` is 1 for words of the second text of a pair, otherwise 0.
-    """
+    """Characters `start` up to `end` of a text, and their effect on the log-odds of the label."""
 
     text: str
     start: int
     end: int
     effect: float
-    part: int = 0
+    part: int = 0  # 1: of the second text of a pair
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -414,9 +411,6 @@ def _open_classifier(folder: Path) -> ClassifierRun:
         ) from None
     summary, temperature = read_summary(folder, default={}), content["temperature"]
     return ClassifierRun(folder, classifier, task=task, temperature=temperature, summary=summary)
-
-
-# The files of a run.
 
 
 def write_task(

@@ -57,10 +57,7 @@ def baselines_for(
 
 
 def baselines_of_run(folder: Path, task: Task[Any], test: Any) -> list[dict[str, Any]]:
-    """Compute the baselines of a fine-tuned run, fitted to the rows that it was trained on.
-
-    The dataset is read from its config; rows that were not used in the training are dropped.
-    """
+    """Compute the baselines of a run, fitted to the rows of its dataset that it was trained on."""
     splits = read_splits(FinetuneConfig.load(folder), Callback())
     parts = []
     for role, rows in (("train", splits.train), ("validation", splits.validation)):

@@ -16,20 +16,13 @@ SHOWN_NAME = 40  # characters of a label or column in a message
 
 @dataclass(frozen=True)
 class Part(ABC):
-    """The rows of a dataset, for any task. Every list has one item per row.
+    """The rows of a dataset, for any task. Every list has one item per row."""
 
-    Parameters
-    ----------
-    name : what messages and reports call it.
-    rows : the numbers of the rows in the user's file, from 1; by default 1, 2, …
-    files : the file of each row, where there are several.
-    dropped : how many rows of the source are not here, by reason.
-    """
-
-    name: str
+    name: str  # in messages and reports
+    # The numbers of the rows in the user's file, from 1; by default 1, 2, …
     rows: list[int] = field(default_factory=list, kw_only=True)
-    files: list[str] = field(default_factory=list, kw_only=True)
-    dropped: dict[str, int] = field(default_factory=dict, kw_only=True)
+    files: list[str] = field(default_factory=list, kw_only=True)  # of each row, if several
+    dropped: dict[str, int] = field(default_factory=dict, kw_only=True)  # rows, by reason
 
     def __post_init__(self) -> None:
         lengths = {len(values) for values in self._per_row().values()}

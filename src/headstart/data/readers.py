@@ -42,18 +42,13 @@ Labels = Literal["none", "one", "several"]  # of a row
 
 
 class Row(NamedTuple):
-    """One row of a source.
-
-    `problem` says why it cannot be used, with its place; its code is "empty" where only the text
-    is missing. The label is a name, several joined with a bar, the tags of the words, or the
-    answers of a question.
-    """
+    """One row of a source."""
 
     number: int  # as the user counts, from 1 below a header
     columns: Mapping[str, Any]
-    problem: HeadstartError | None = None
+    problem: HeadstartError | None = None  # with its place; "empty": only the text is missing
     text: Any = ""  # or two texts; as far as it could be read
-    label: Any = None
+    label: Any = None  # a name, several joined with a bar, tags of the words, or answers
     words: list[str] | None = None  # of a sentence in a CoNLL file
     line: int | None = None  # the first one of the row, where it may differ from the number
     file: str = ""
@@ -61,17 +56,13 @@ class Row(NamedTuple):
 
 @dataclass
 class Table:
-    """A source as rows with named columns.
-
-    `records` is called with the column of the label (none: no labels are read) and yields all
-    rows. Their texts are in `columns`; `text` is what the file has in place of a row that cannot
-    be read. `label_names` are the class names that the file declares for columns of numbers.
-    """
+    """A source as rows with named columns."""
 
     found: str  # how it was read, in words
     names: list[str]
     sample: Sequence[Mapping[str, Any]]  # the first rows
-    records: Callable[[str | None], Iterator[Row]]
+    records: Callable[[str | None], Iterator[Row]]  # all rows, by the column of the label
+    # The class names that the file declares for columns of numbers.
     label_names: Mapping[str, list[str]] = field(default_factory=dict)
 
 

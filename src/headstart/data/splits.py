@@ -132,10 +132,7 @@ def _read_part(
     label_names: Sequence[str] | None = None,
     progress: ProgressCallback | None = None,
 ) -> tuple[Any, list[str], list[str]]:
-    """Read sources to their ends; the first bad row is an error.
-
-    Returns the rows; how the sources were read; and notes on columns and labels.
-    """
+    """Read sources to their ends; return the rows, how they were read, and notes for the user."""
     rows, found, notes = list[Row](), list[str](), list[str]()
     declared: list[str] | None = None
     for source in sources:

@@ -49,15 +49,12 @@ class Difference:
 
 @dataclass(frozen=True)
 class Curve:
-    """Validation score by epoch (from 1) of one arm at one budget: each seed, and their mean.
-
-    The mean ends with the shortest seed, so that it and its interval cover the same epochs.
-    """
+    """Validation score by epoch (from 1) of one arm at one budget: each seed, and their mean."""
 
     series: Series
     labels: int
     seeds: dict[int, list[float]]
-    mean: list[Interval]
+    mean: list[Interval]  # as long as the shortest seed: all of it covers the same epochs
 
 
 @dataclass(frozen=True)

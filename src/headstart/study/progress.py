@@ -18,10 +18,7 @@ JobEvent = Literal["start", "epoch", "done"]
 
 
 class StudyCallback(Callback):
-    """Receives the events of a study. Override those of interest.
-
-    Stages, and the steps and evaluations of pretraining, are those of `Callback`.
-    """
+    """Receives the events of a study, and of its pretraining. Override those of interest."""
 
     def on_plan(self, study: "Study") -> None:
         """The plan is made, and the study begins."""

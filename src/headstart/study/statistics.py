@@ -301,9 +301,6 @@ def claimed_steps(
     ]
 
 
-# Labels.
-
-
 @dataclass(frozen=True)
 class PowerLaws:
     """Draws of the three numbers of error = a · n^(−b) + c."""

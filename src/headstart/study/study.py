@@ -343,9 +343,6 @@ def prepare_bases(study: Study, place: tuple[int, int], callback: StudyCallback)
     return found
 
 
-# The results.
-
-
 def make_study_results(study: Study, best: Job, saved: Job | None, *, command: str) -> Results:
     """Put the results of all trainings into one table; the run of `saved` is in `best/`."""
     data, task, values, tables = study.data, study.data.task, [], []
@@ -493,9 +490,6 @@ def _pretraining(study: Study) -> list[dict[str, Any]]:
         points = loss_curve(read_metrics(path)) if path.is_file() else []
         found.append({"objective": objective, "points": points})
     return found
-
-
-# The best model.
 
 
 def measure(

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from headstart.config import Pooling
 from headstart.data.dataset import Dataset, as_text, split_labels
+from headstart.evaluation import metrics
 from headstart.evaluation.calibration import (
     CERTAINTY_NOTE,
     Floats,
@@ -27,13 +28,6 @@ from headstart.evaluation.calibration import (
     is_certain,
     log_loss,
     measure_calibration,
-)
-from headstart.evaluation.metrics import (
-    RowScores,
-    class_table,
-    confident_mistakes,
-    f1_scores,
-    mean_scores,
 )
 from headstart.model.config import ClassificationConfig
 from headstart.model.presets import Preset
@@ -114,7 +108,7 @@ class Classification(Task[Dataset]):
                 "predicted": self.labels[one["predicted"]],
                 "confidence": one["confidence"],
             }
-            for one in confident_mistakes(probabilities, rows.labels)
+            for one in metrics.confident_mistakes(probabilities, rows.labels)
         ]
         confusion = confusion_matrix(rows.labels, predicted, labels=numbers)
         counts = confusion.diagonal(), confusion.sum(axis=0), confusion.sum(axis=1)
@@ -122,7 +116,7 @@ class Classification(Task[Dataset]):
             **Task.report(self, scores, rows, temperature),
             "calibration": measure_calibration(scores, rows.labels, temperature),
             "confusion": confusion.tolist(),
-            "classes": class_table(self.labels, *counts),
+            "classes": metrics.class_table(self.labels, *counts),
             "mistakes": mistakes,
         }
 
@@ -130,14 +124,14 @@ class Classification(Task[Dataset]):
         p = self.probabilities(scores, temperature)
         return [CERTAINTY_NOTE] if is_certain(np.stack([p, 1 - p], axis=-1)) else []
 
-    def row_scores(self, scores: Floats, rows: Dataset) -> dict[str, RowScores]:
+    def row_scores(self, scores: Floats, rows: Dataset) -> dict[str, metrics.RowScores]:
         classes = np.arange(len(self.labels))
         wanted = np.asarray(rows.labels)[:, None] == classes  # (rows, classes)
         given = scores.argmax(axis=1)[:, None] == classes
         correct = wanted & given
         return {
-            "accuracy": mean_scores(correct.any(axis=1)),
-            "macro_f1": f1_scores(correct, given, wanted),
+            "accuracy": metrics.mean_scores(correct.any(axis=1)),
+            "macro_f1": metrics.f1_scores(correct, given, wanted),
         }
 
     def trivial(self, train: Dataset, rows: Dataset) -> tuple[str, Floats]:
@@ -241,17 +235,17 @@ class MultiLabel(Classification):
         counts = (true * given).sum(axis=0), given.sum(axis=0), true.sum(axis=0)
         return {
             **Task.report(self, scores, rows, temperature),
-            "classes": class_table(self.labels, *counts),
+            "classes": metrics.class_table(self.labels, *counts),
         }
 
-    def row_scores(self, scores: Floats, rows: Dataset) -> dict[str, RowScores]:
+    def row_scores(self, scores: Floats, rows: Dataset) -> dict[str, metrics.RowScores]:
         true = self.matrix(rows)
         predicted = (self.probabilities(scores) >= THRESHOLD).astype(np.int64)
         counts = true * predicted, predicted, true
         return {
-            "micro_f1": f1_scores(*(one.sum(axis=1) for one in counts)),
-            "macro_f1": f1_scores(*counts),
-            "accuracy": mean_scores((true == predicted).all(axis=1)),
+            "micro_f1": metrics.f1_scores(*(one.sum(axis=1) for one in counts)),
+            "macro_f1": metrics.f1_scores(*counts),
+            "accuracy": metrics.mean_scores((true == predicted).all(axis=1)),
         }
 
     def trivial(self, train: Dataset, rows: Dataset) -> tuple[str, Floats]:

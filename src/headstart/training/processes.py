@@ -136,12 +136,7 @@ class Processes:
         return slice(self.rank * items // self.count, (self.rank + 1) * items // self.count)
 
     def join(self, mine: Tensor, items: int) -> Tensor:
-        """Return the rows of all processes in order; those of this one keep their gradient.
-
-        Parameters
-        ----------
-        mine : Tensor of shape (rows of `share(items)`, …)
-        """
+        """Join the rows of all processes, of each those of `share`; mine keep their gradient."""
         if self.count == 1:
             return mine
         parts = []

@@ -233,10 +233,7 @@ def _send(path: Path, missing: str) -> Response:
 
 
 def change_settings(study: AppStudy, given: dict[str, Any], allowed: Sequence[str]) -> None:
-    """Replace some of a study's settings by those that were given, and save them.
-
-    `StudyConfig` checks them, as it does for the command line. `labels` may be a text, as typed.
-    """
+    """Replace some settings of a study; `StudyConfig` checks them. `labels` may be as typed."""
     if unknown := set(given) - set(allowed):
         raise HeadstartError(f"unknown settings: {', '.join(sorted(unknown))[:200]}", code="config")
     given = {name: value for name, value in given.items() if value not in (None, "", [])}
