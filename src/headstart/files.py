@@ -186,11 +186,6 @@ def is_numbers(value: object) -> bool:
     return isinstance(value, dict) and all(isinstance(v, int | float) for v in value.values())
 
 
-def is_table(value: object) -> bool:
-    """Rows of numbers by name."""
-    return isinstance(value, list) and all(map(is_numbers, value))
-
-
 def read_object(
     path: Path,
     *,

@@ -34,7 +34,6 @@ from headstart.files import (
     IDENTITY,
     Form,
     is_numbers,
-    is_table,
     read_object,
     replacing,
     write_json,
@@ -61,7 +60,10 @@ CLASSIFIER = "classifier.safetensors"
 EXPORTED = "model.onnx"
 ROWS = "rows.safetensors"
 # What the values of files must be, by name.
-SUMMARY_FORMS: dict[str, Form] = {"validation": is_numbers, "epochs": is_table}
+SUMMARY_FORMS: dict[str, Form] = {
+    "validation": is_numbers,
+    "epochs": lambda value: isinstance(value, list) and all(map(is_numbers, value)),
+}
 TASK_FORMS: dict[str, Form] = {
     "task": lambda value: isinstance(value, str),
     "labels": lambda value: isinstance(value, list) and all(isinstance(v, str) for v in value),
@@ -231,8 +233,8 @@ class Run(ABC):
         report = task.report(self.scores(rows, progress), rows, self.temperature)
         return {"rows": len(rows), "seen_rows": seen, **report}
 
-    def explain(self, text: Input, label: str | None = None) -> list[Effect]:
-        """Compute the effect of every word on the log-odds of a label, by default the predicted.
+    def explain(self, text: Input) -> list[Effect]:
+        """Compute the effect of every word on the log-odds of the predicted label.
 
         Each word is removed and the text predicted again ("occlusion"), which unlike gradients uses
         only real texts and works with every model. In long texts several adjacent words are removed
@@ -253,8 +255,7 @@ class Run(ABC):
                 places.append((part, start, end))
                 inputs.append(rest if isinstance(text, str) else changed)
         found = self.predict_proba(inputs)
-        column = int(found[0].argmax()) if label is None else self.labels.index(label)
-        p = np.clip(found[:, column], 1e-12, 1 - 1e-12)
+        p = np.clip(found[:, found[0].argmax()], 1e-12, 1 - 1e-12)
         log_odds = np.log(p) - np.log1p(-p)
         return [
             Effect(texts[part][start:end], start, end, float(log_odds[0] - one), part)

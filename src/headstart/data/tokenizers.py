@@ -330,12 +330,7 @@ MIN_VOCAB_SIZE = 256 + len(TRAINED_SPECIALS)
 
 
 def train_tokenizer(corpus: Iterable[str], *, vocab_size: int) -> Tokenizer:
-    """Train a byte-level BPE tokenizer; the corpus is read once and never stored.
-
-    It contains the 256 bytes, so that any text in any language has ids and is decoded unchanged,
-    and it splits a text into words first, so that no token reaches across them. A small corpus may
-    have fewer tokens than `vocab_size`.
-    """
+    """Train a byte-level BPE tokenizer in one pass; a small corpus has fewer tokens."""
     if vocab_size < MIN_VOCAB_SIZE:
         specials = f"256 bytes and {len(TRAINED_SPECIALS)} special tokens"
         raise HeadstartError(

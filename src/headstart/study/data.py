@@ -31,13 +31,7 @@ class Fold(NamedTuple):
 
 @dataclass(frozen=True)
 class StudyData:
-    """What a study reads.
-
-    In a study in folds, each seed assigns the rows to other folds, and every row of a fold is
-    predicted by a model trained without it. The predictions of one seed's folds are one row of the
-    table (seeds, rows). With the same folds for every seed, the intervals would not cover the
-    correlation between errors of rows that share a training.
-    """
+    """What a study reads. In a study in folds, each seed assigns the rows to other folds."""
 
     task: Task[Any]  # with the labels of all training rows
     splits: Splits[Any]  # in a study in folds, each part is all rows
@@ -81,7 +75,12 @@ def read_data(config: StudyConfig, callback: Callback) -> StudyData:
     if splits.test is None:
         splits, note = _make_test(task, splits, config.split_seed, shared=shared)
         notes.append(note)
-    _check_parts(splits)
+    for name, part in splits.parts().items():
+        if len(part) < (2 if name == "test" else 1):  # one row gives no interval
+            raise HeadstartError(
+                f"the {name} part has too few rows: {len(part)}",
+                fix="label more texts, or give the parts as files: --validation FILE --test FILE",
+            )
     dealt, every = _deal_folds(config, splits), splits.whole
     splits = replace(splits, whole=None)
     if dealt:
@@ -213,15 +212,6 @@ def _make_test(
         f"there is no test part (--test FILE): half of the validation part, {len(test):,} rows, "
         "is used as the test part"
     )
-
-
-def _check_parts(splits: Splits[Any]) -> None:
-    for name, part in splits.parts().items():
-        if len(part) < (2 if name == "test" else 1):  # one row gives no interval
-            raise HeadstartError(
-                f"the {name} part has too few rows: {len(part)}",
-                fix="label more texts, or give the parts as files: --validation FILE --test FILE",
-            )
 
 
 def _own_texts(config: StudyConfig, task: Task[Any], train: Any, held_out: Sequence[str]) -> Corpus:

@@ -310,12 +310,7 @@ def prepare_text(study: Study, place: tuple[int, int], callback: StudyCallback) 
 
 
 def prepare_bases(study: Study, place: tuple[int, int], callback: StudyCallback) -> dict[str, str]:
-    """Pretrain the bases of a place that are not finished; return all of them by name.
-
-    A base is pretrained once, not once per seed: seeds vary the labelled rows and the head, and
-    intervals do not cover the variance between pretrainings. In a study in folds whose training
-    texts are the corpus, each fold of each seed has its own base.
-    """
+    """Pretrain the bases of a place that are not finished; return all of them by name."""
     config, found = study.config, {}
     is_needed = config.needs_base or (config.base and config.has_networks)
     initial = any(arm.start == "initial" for arm in config.arm_table)

@@ -21,11 +21,11 @@ from headstart.config import Pooling
 from headstart.data.dataset import Dataset, as_text, split_labels
 from headstart.evaluation import metrics
 from headstart.evaluation.calibration import (
+    CERTAINTY,
     CERTAINTY_NOTE,
     Floats,
     at_temperature,
     fit_temperature,
-    is_certain,
     log_loss,
     measure_calibration,
 )
@@ -122,7 +122,8 @@ class Classification(Task[Dataset]):
 
     def notes(self, scores: Floats, rows: Dataset, temperature: float = 1.0) -> list[str]:
         p = self.probabilities(scores, temperature)
-        return [CERTAINTY_NOTE] if is_certain(np.stack([p, 1 - p], axis=-1)) else []
+        certain = p.size and (np.maximum(p, 1 - p) >= CERTAINTY).all()
+        return [CERTAINTY_NOTE] if certain else []
 
     def row_scores(self, scores: Floats, rows: Dataset) -> dict[str, metrics.RowScores]:
         classes = np.arange(len(self.labels))
