@@ -30,14 +30,7 @@ from headstart.data.tokenizers import Tokenizer, load_tokenizer
 from headstart.data.words import find_words
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import HIGHEST, LOWEST
-from headstart.files import (
-    IDENTITY,
-    Form,
-    is_numbers,
-    read_object,
-    replacing,
-    write_json,
-)
+from headstart.files import IDENTITY, Form, is_numbers, read_object, replacing, write_json
 from headstart.model.checkpoint import load_model, save_model
 from headstart.model.model import Model
 from headstart.model.presets import preset_of

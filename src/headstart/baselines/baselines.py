@@ -34,11 +34,7 @@ LINEAR_MODELS: dict[str, tuple[str, type[LinearTextClassifier]]] = {
 def baselines_for(
     task: Task[Any], train: Any, validation: Any, test: Any, *, max_characters: int = 2_000_000
 ) -> list[dict[str, Any]]:
-    """Compute the trivial baseline and, where the task has one, the linear one.
-
-    `train` are the training rows of the run, `validation` select C, and both models are evaluated
-    on `test`. The linear model is fitted to a random sample of `max_characters`.
-    """
+    """Compute the trivial baseline and the task's linear one, on a sample of `max_characters`."""
     name, scores = task.trivial(train, test)
     name, _, about = name.partition(": ")
     found = [{"name": name, "about": about, "metrics": task.intervals(scores, test)}]

@@ -22,11 +22,7 @@ from headstart.progress import ProgressCallback
 
 
 class Corpus:
-    """An iterable of documents that can be iterated several times.
-
-    `empty` and `overlapping` are how many documents the last complete pass has dropped: those
-    without text, and because of `without`, by kind of overlap.
-    """
+    """An iterable of documents that can be iterated several times."""
 
     def __init__(
         self,
@@ -36,6 +32,7 @@ class Corpus:
         unread_files: Sequence[str] = (),
     ) -> None:
         self.name, self.unread_files = name, unread_files
+        # Documents that the last complete pass has dropped: without text, and due to `without`.
         self.empty = 0
         self.overlapping: Counter[OverlapKind] = Counter()
         self.task_text: list[str] = []  # comes after everything else
@@ -148,11 +145,10 @@ def read_corpus(
     encoding: str = "utf-8",
     documents: Documents | None = None,
 ) -> Corpus:
-    """Open one or several files, folders or names as one corpus, in the order given.
+    """Open files, folders or names as one corpus; nothing but the first document is read.
 
-    The column of a table is found by name or guessed, if it is not given. A document of plain text
-    is by default a line of a file that was named, and a whole file of a folder. Nothing but the
-    first document is read.
+    A document of plain text is by default a line of a file that was named, and a whole file of a
+    folder.
     """
     if documents is not None and documents not in get_args(Documents):
         raise HeadstartError(

@@ -142,10 +142,7 @@ class HeldOutTexts:
         return None if best is None or found[best] < SIMILAR else Match("similar", best)
 
     def _contained(self, documents: Sequence[Text]) -> tuple[list[list[Match]], list[bool]]:
-        """Find the texts that each document contains, or else one that it is inside of.
-
-        Also returns whether each can be similar to a text: a long one shares a sequence then.
-        """
+        """Find what each document contains or is inside of, and which could be similar to one."""
         found: list[list[Match]] = [[] for _ in documents]
         if not len(self._hashes):
             return found, [True] * len(documents)

@@ -139,9 +139,6 @@ def open_rows(
     return Rows(source, found, columns, records, labels, options.encoding, names)
 
 
-# Labels
-
-
 def name_label(value: object, label_names: Sequence[str] | None = None) -> str:
     """Return the name of a label: 1, 1.0 and "1" are the same class; a missing one is an error."""
     if isinstance(value, bool):
@@ -174,9 +171,6 @@ def list_labels(value: object) -> list[object]:
     if isinstance(value, list | tuple):
         return list(value)
     return [] if value is None or value != value else [value]
-
-
-# CSV and TSV
 
 
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
@@ -320,9 +314,6 @@ def _open_csv(source: Source, encoding: str) -> Table:
     return Table(found, reader.names, reader.sample, reader.records)
 
 
-# JSON Lines, JSON, SQuAD
-
-
 FORM = 'use {"text": "…", "label": "…"}, one object per line (.jsonl) or in a list (.json)'
 SQUAD_FORM = (
     'the format is SQuAD\'s: {"data": [{"paragraphs": [{"context": …, "qas": [{"question": …, '
@@ -441,9 +432,6 @@ def _read_answers(context: Any, entry: Mapping[str, Any], label: str | None) -> 
     return answers
 
 
-# CoNLL
-
-
 def _open_conll(source: Source, encoding: str) -> Table:
     """One word per line in the first column, its tag in the last; blank lines end sentences."""
     lines = Lines(source, encoding)
@@ -488,9 +476,6 @@ def split_line(line: str) -> list[str] | None:
     return None if line.startswith("# ") or columns == ["#"] else columns
 
 
-# Parquet
-
-
 def _open_parquet(source: Source, encoding: str) -> Table:
     try:
         opened = ParquetFile(source.path)
@@ -508,9 +493,6 @@ def _open_parquet(source: Source, encoding: str) -> Table:
 
     sample = [] if first is None else first.to_pylist()
     return Table("Parquet", list(opened.schema_arrow.names), sample, records)
-
-
-# Plain text, the lab's files, class folders
 
 
 DOCUMENT_WORDS = {
@@ -586,9 +568,6 @@ def _open_classes(source: Source, encoding: str) -> Table:
 
     found = f"one subfolder per class: {listed(list(classes), 20)}"
     return Table(found, ["text", "label"], [], records)
-
-
-# Embedded data and the Hugging Face Hub
 
 
 CREDITS = {

@@ -401,11 +401,7 @@ def _without(part: PartT, texts: Sequence[Text]) -> PartT:
 
 
 def take_budget(part: PartT, budget: str, seed: int) -> PartT:
-    """Select the rows of a label budget, `100`, `10%` or `all`, with a seed.
-
-    Every prefix of the order is stratified, and a budget is its first rows, so that a smaller one
-    is part of every larger one.
-    """
+    """Select a label budget, `100`, `10%` or `all`: a prefix of one order that is stratified."""
     texts, (classes, names) = part.keys, part.classes
     ranks = _ranks(texts, part, seed)
     first: dict[object, int] = {}

@@ -67,17 +67,13 @@ TEXTS = [
 
 @dataclass(frozen=True)
 class Form:
-    """A network of ours that `transformers` has under other names.
-
-    `base` and `head` are tables: their modules, and the module of ours whose weights they hold.
-    Several modules of theirs share one of ours, in equal parts.
-    """
+    """A network of ours that `transformers` has under other names."""
 
     name: str  # how the names of its classes begin
     language_model: str  # and how that of its language model ends
     requires: dict[str, Any]  # settings of our base
     settings: dict[str, str]  # their names of our settings
-    base: dict[str, str]
+    base: dict[str, str]  # their modules (several in equal parts), and ours with the weights
     head: dict[str, str] = field(default_factory=dict)
 
     def config(self, base: BaseConfig, head: Any) -> dict[str, Any]:
@@ -289,11 +285,7 @@ def export(run: NetworkRun, folder: Path, *, int8: bool = False) -> Exported:
 
 
 def with_stock_head(run: NetworkRun) -> NetworkRun:
-    """Fit the head that stock transformers has to the frozen network of a classifier without it.
-
-    It is a linear probe on the run's own training rows, read as stock models read them: truncated
-    to one window. The temperature is fitted on its validation rows.
-    """
+    """Fit a stock head to the frozen network of a classifier with another, as a linear probe."""
     base, own = run.model.base.config, run.model.head_config
     if not isinstance(own, ClassificationConfig) or own.stock or own == stock_head(own, base):
         return run
@@ -355,10 +347,7 @@ def _their_model(run: NetworkRun) -> Any:
 
 
 def _copy_weights(table: dict[str, str], ours: nn.Module, theirs: nn.Module) -> None:
-    """Copy weights of our modules to theirs, in equal parts; GPT-2's matrices are transposed.
-
-    What one of the two lacks, or has in another shape, is passed over: the comparison finds it.
-    """
+    """Copy weights to theirs, in equal parts; the comparison finds what does not fit."""
     own, known = dict(ours.named_modules()), dict(theirs.named_modules())
     for names, name in table.items():
         for layer in range(len(known) if "{}" in name else 1):
@@ -368,7 +357,7 @@ def _copy_weights(table: dict[str, str], ours: nn.Module, theirs: nn.Module) -> 
                 break
             for key, value in source.named_parameters():
                 for module, part in zip(targets, value.chunk(len(targets)), strict=True):
-                    weights = part.t() if type(module).__name__ == "Conv1D" else part
+                    weights = part.t() if type(module).__name__ == "Conv1D" else part  # GPT-2's
                     target = getattr(module, key, None)
                     if target is not None and target.shape == weights.shape:
                         target.copy_(weights)

@@ -1,8 +1,7 @@
 """Every number that the verdict and the report show, computed once from the results table.
 
 Differences have one sign convention: the arm that is named first minus the other one. The steps of
-`arms.CHAIN` are what a study is about; their decisions come from closed testing. All other pairs
-of arms at a budget are one family, corrected by Holm's method.
+`arms.CHAIN` are what a study is about; `statistics.py` describes the corrections.
 """
 
 import math

@@ -141,11 +141,7 @@ def run_predictions(
     predictions: np.ndarray,
     gold: np.ndarray | None = None,
 ) -> pa.Table:
-    """Make the part of `predictions` that one run adds, in the order of `Results.rows`.
-
-    Predictions are probabilities (rows, classes), with the correct classes in `gold` (rows,); for
-    tasks without one class per row, what each row adds to the metric (rows,).
-    """
+    """Make a run's part of `predictions`, from probabilities or, without `gold`, row scores."""
     columns: dict[str, Any] = {name: [run[name]] * len(rows) for name in RUN} | {"row": rows}
     columns |= dict.fromkeys(("gold", "predicted", "probabilities", "score"), [None] * len(rows))
     if gold is None:

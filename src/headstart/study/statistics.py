@@ -260,11 +260,7 @@ def named_budgets(budgets: Sequence[int]) -> list[int]:
 
 
 def closed_p_values(first: Array, second: Array, variance: SeedVariance = OWN_SEEDS) -> list[float]:
-    """Compute p-values of the named budgets, corrected by closed testing.
-
-    Scores are (budgets, seeds, rows) of the named budgets and no others. A budget's p-value is the
-    largest one of the groups of budgets that it belongs to.
-    """
+    """Compute p-values of named budgets by closed testing; scores are (budgets, seeds, rows)."""
     found = [0.0] * len(first)
     for size in range(1, len(first) + 1):
         for group in map(list, combinations(range(len(first)), size)):
@@ -380,12 +376,7 @@ def labels_needed(
 
 
 def labels_to_reach(budgets: Sequence[int], scores: Array, goal: float) -> float:
-    """Find the number of labels at which a measured curve first reaches `goal`.
-
-    A curve stays at the highest score so far. Between two budgets it is taken to grow evenly with
-    the logarithm of the labels. 0 where the fewest labels already reach the goal, infinity where
-    all of them do not.
-    """
+    """Find where a curve's running maximum reaches `goal`, by log(labels); else 0 or infinity."""
     reached = np.maximum.accumulate(scores)
     return float(np.exp(np.interp(goal, reached, np.log(budgets), left=-np.inf, right=np.inf)))
 
@@ -393,11 +384,7 @@ def labels_to_reach(budgets: Sequence[int], scores: Array, goal: float) -> float
 def label_savings(
     budgets: Sequence[int], first: Array, second: Array, variance: SeedVariance = OWN_SEEDS
 ) -> Interval:
-    """Find at how many labels `first` reaches what `second` reaches with the most of them.
-
-    Both are scores (budgets, seeds, rows). In the interval, 0 stands for fewer labels than the
-    fewest tried, infinity for more than the most.
-    """
+    """Find at how many labels `first` reaches `second` with the most; 0, infinity: out of range."""
     curves = np.concatenate([first, second[-1:]])
     means = curves.mean((1, 2))
     labels, low, high = labels_to_reach(budgets, means[:-1], means[-1]), 0.0, math.inf

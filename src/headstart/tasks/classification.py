@@ -153,11 +153,7 @@ class Classification(Task[Dataset]):
 
 
 class Pairs(Classification):
-    """One of the classes for each pair of texts.
-
-    The network reads `<begin> A <separator> B <end>` at once, as in BERT's next-sentence objective.
-    Where both texts do not fit, the longer one is cut first.
-    """
+    """One of the classes for each pair of texts, read as `<begin> A <separator> B <end>`."""
 
     name: ClassVar[str] = "pairs"
     input_names: ClassVar[tuple[str, ...]] = ("text", "second_text")
@@ -192,9 +188,8 @@ class Pairs(Classification):
 class MultiLabel(Classification):
     """A set of labels for each text, which may be empty.
 
-    Each label has a sigmoid and a binary cross-entropy, averaged over the labels. Rows name their
-    labels as a list, or with `|`, `;` or `,` in between. `label_names` of its rows are combinations
-    ("comedy|drama"); the task's labels are their parts.
+    Each label has a sigmoid and a binary cross-entropy, averaged over the labels. `label_names` of
+    its rows are combinations ("comedy|drama"); the task's labels are their parts.
     """
 
     name: ClassVar[str] = "multi-label"

@@ -298,10 +298,7 @@ def _confusions(analysis: Analysis) -> list[dict[str, Any]]:
 
 
 def write_tables(folder: Path, analysis: Analysis) -> None:
-    """Write `scores.csv` and `differences.csv`: the means and intervals of the report.
-
-    A difference without labels is the mean over all budgets; an unbounded end is an empty cell.
-    """
+    """Write `scores.csv` and `differences.csv`: the means and intervals of the report."""
     scores = [
         {"arm": arm, "objective": objective, "labels": labels, **_numbers(score)}
         for ((arm, objective), labels), score in analysis.scores.items()
@@ -312,7 +309,7 @@ def write_tables(folder: Path, analysis: Analysis) -> None:
             "objective": one.first[1],
             "minus_arm": one.second[0],
             "minus_objective": one.second[1],
-            "labels": one.labels or None,
+            "labels": one.labels or None,  # of a mean over all budgets
             **_numbers(one.interval),
             "significant": one.significant,
         }
