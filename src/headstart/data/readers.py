@@ -130,13 +130,11 @@ def open_rows(
     columns = choose_columns(
         table.names, table.sample, options, pairs=pairs, labelled=labelled, where=source.name
     )
-    found = table.found
-    if source.kind in TABLES:
-        found = f"{found}, {columns.words(labelled)}"
+    words = f", {columns.words(labelled)}" if source.kind in TABLES else ""
     # In a table without labels, the column that could have them shows where rows were swallowed.
     records = table.records(columns.label if labelled or source.kind in TABLES else None)
     names = table.label_names.get(columns.label or "") if labelled else None
-    return Rows(source, found, columns, records, labels, options.encoding, names)
+    return Rows(source, table.found + words, columns, records, labels, options.encoding, names)
 
 
 def name_label(value: object, label_names: Sequence[str] | None = None) -> str:

@@ -232,12 +232,9 @@ def count_entities(
 # (Chinese, Japanese, Thai, Lao, Khmer, Burmese) are compared by character.
 def normalized_words(text: str) -> list[str]:
     """Split a text into the words that are compared: no case, punctuation or blanks."""
-    kept = []
-    for character in unicodedata.normalize("NFKC", text).casefold():
-        if unicodedata.category(character)[0] in "PS":
-            continue
-        kept.append(f" {character} " if unspaced(character) else character)
-    return "".join(kept).split()
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    kept = [one for one in plain if unicodedata.category(one)[0] not in "PS"]
+    return "".join(f" {one} " if unspaced(one) else one for one in kept).split()
 
 
 def exact_match(predicted: str, references: Sequence[str]) -> float:

@@ -256,11 +256,11 @@ def _write_card(
     public = [one for one in used if one.startswith("hub:") or one in CREDITS]
     scores = []
     if measured is not None:
-        for who, one in (("", measured["export"]), (" of the run", measured["run"])):
-            metric = f"{measured['metric']}{who}"
-            scores.append(
-                CardScore(metric, one["value"], measured["measured_on"], one["low"], one["high"])
-            )
+        metric, on = measured["metric"], measured["measured_on"]
+        named = {metric: measured["export"], f"{metric} of the run": measured["run"]}
+        scores = [
+            CardScore(who, one["value"], on, one["low"], one["high"]) for who, one in named.items()
+        ]
     rows = [("inputs", "largest difference", "allowed")]
     rows += [(one.inputs, f"{one.difference:.2g}", f"{one.allowed:.2g}") for one in comparisons]
     write_card(

@@ -269,9 +269,8 @@ def export(run: NetworkRun, folder: Path, *, int8: bool = False) -> Exported:
             "here they are cut (truncation=True)"
         )
     name = "" if run.task is None else run.task.name
-    opened = None
-    if name not in ("", "spans"):
-        opened = replace(open_base(str(folder)), task=run.task, length=run.length)
+    scored = name not in ("", "spans")
+    opened = replace(open_base(str(folder)), task=run.task, length=run.length) if scored else None
     return Exported(
         model=type(model).__name__,
         library="transformers",

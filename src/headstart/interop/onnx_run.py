@@ -127,9 +127,7 @@ def open_export(folder: str | Path) -> OnnxRun:
             fix=AGAIN,
         )
     read_object(folder / CONFIG, fix=AGAIN, needs=CONFIG_FORMS, forms=CONFIG_FORMS)
-    task = None
-    if config["task"] != EMBEDDING:
-        task = find_task(config["task"])(config["labels"])
+    task = None if config["task"] == EMBEDDING else find_task(config["task"])(config["labels"])
     run = OnnxRun(
         folder,
         (folder / MODEL).read_bytes(),

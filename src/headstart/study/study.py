@@ -397,9 +397,11 @@ def _facts(study: Study, pretraining: Sequence[dict[str, Any]]) -> list[dict[str
             facts["seconds"] += study.results[needed[0]].facts["selection_seconds"]
         if arm.start == "base" and "base" in arm.needs:
             facts["seconds"] += lasts.get(job.objective, {}).get("seconds", 0.0)
-    for facts in found.values():  # as if each fold had predicted all rows
-        facts["test_seconds"] *= plan.folds
-    return [{**job.run, **facts} for job, facts in found.items()]
+    return [
+        # As if each fold had predicted all rows.
+        {**job.run, **facts, "test_seconds": plan.folds * facts["test_seconds"]}
+        for job, facts in found.items()
+    ]
 
 
 def _about(study: Study, command: str) -> dict[str, Any]:
