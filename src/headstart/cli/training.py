@@ -247,7 +247,7 @@ class TrainDisplay(console.Display, Callback):
 
 
 def find_baselines(folder: Path, run: Any, rows: Any = None) -> list[dict[str, Any]]:
-    """Compute the baselines of a run on `rows`; without, those that its training has read."""
+    """Compute the baselines of a run on `rows`, by default the validation rows of its training."""
     from headstart.baselines.baselines import baselines_for, baselines_of_run
 
     with console.messages().status("computing baselines …"):

@@ -175,9 +175,8 @@ class Analysis:
         for pair in pairs:
             if pair[0] != pair[1] and not self.difference(*pair, labels):
                 first, second = self._tables(pair, group)
-                p_values[pair] = statistics.closed_p_values(first, second, self.variance)[
-                    group.index(labels)
-                ]
+                found = statistics.closed_p_values(first, second, self.variance)
+                p_values[pair] = found[group.index(labels)]
         for pair, p in zip(p_values, statistics.holm_p_values([*p_values.values()]), strict=True):
             self._add_difference(pair, labels, level, significant=allowed and p < 1 - level)
 
