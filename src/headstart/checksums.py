@@ -31,18 +31,6 @@ def checksum(arrays: Arrays, about: str = "") -> str:
     return digest.hexdigest()
 
 
-def check_checksum(path: Path, arrays: Arrays, *, fix: str) -> str:
-    """Reject a file whose content does not match its checksum; return the text about it."""
-    with safe_open(path, framework="numpy") as file:
-        stored = (file.metadata() or {}).get(KEY)
-    about = "" if stored is None else str(stored[DIGITS:])
-    if stored is not None and stored[:DIGITS] != checksum(arrays, about):
-        raise HeadstartError(
-            f"{path.name} is damaged: its content does not match its checksum", where=path, fix=fix
-        )
-    return about
-
-
 def save_arrays(arrays: Arrays, path: Path, about: str = "") -> None:
     """Write arrays with their checksum and a text about them."""
     save_file(dict(arrays), path, metadata={KEY: checksum(arrays, about) + about})
@@ -52,9 +40,15 @@ def load_arrays(path: Path, *, fix: str) -> tuple[dict[str, NDArray[Any]], str]:
     """Read arrays and the text about them; a file that was cut short or changed is an error."""
     try:
         with safe_open(path, framework="numpy") as file:
+            stored = (file.metadata() or {}).get(KEY)
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         if any(array.dtype.isbuiltin != 1 for array in arrays.values()):
             raise TypeError("it has numbers of a type that NumPy lacks")  # such as bfloat16
     except (SafetensorError, TypeError, AttributeError) as error:
         raise HeadstartError(f"{path.name} is damaged: {error}", where=path, fix=fix) from None
-    return arrays, check_checksum(path, arrays, fix=fix)
+    about = "" if stored is None else str(stored[DIGITS:])
+    if stored is not None and stored[:DIGITS] != checksum(arrays, about):
+        raise HeadstartError(
+            f"{path.name} is damaged: its content does not match its checksum", where=path, fix=fix
+        )
+    return arrays, about

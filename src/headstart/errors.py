@@ -73,8 +73,12 @@ KINDS = (
         "name it with --encoding",
         "encoding",
     ),
-    (json.JSONDecodeError, "a file is damaged: {text}", "restore or delete it", "damaged"),
-    (tomllib.TOMLDecodeError, "a file is damaged: {text}", "restore or delete it", "damaged"),
+    (
+        (json.JSONDecodeError, tomllib.TOMLDecodeError),
+        "a file is damaged: {text}",
+        "restore or delete it",
+        "damaged",
+    ),
 )
 MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "bad_alloc")
 # Packages whose own exceptions are about the file that they were given.
@@ -99,7 +103,13 @@ def explain(error: BaseException, *, where: object = None) -> HeadstartError | N
     if isinstance(error, BrokenPipeError):
         return None
     if isinstance(error, OSError):
-        return _file_error(error, where)
+        place = error.filename2 or error.filename or where
+        if isinstance(place, bytes):
+            place = place.decode(errors="backslashreplace")
+        if error.errno in CAUSES:
+            return _known(error.errno, place)
+        what = f"a file could not be used: {error.strerror or error or type(error).__name__}"
+        return HeadstartError(what, where=place, fix="check this file or folder", code="disk")
     text = str(error) or type(error).__name__
     for types, what, fix, code in KINDS:
         if isinstance(error, types):
@@ -120,16 +130,6 @@ def explain(error: BaseException, *, where: object = None) -> HeadstartError | N
         return _known(int(number[1]), where)
     what = f"a library failed: {text}"
     return HeadstartError(what, where=where, fix="check the file that was being read")
-
-
-def _file_error(error: OSError, where: object) -> HeadstartError:
-    place = error.filename2 or error.filename or where
-    if isinstance(place, bytes):
-        place = place.decode(errors="backslashreplace")
-    if error.errno in CAUSES:
-        return _known(error.errno, place)
-    what = f"a file could not be used: {error.strerror or error or type(error).__name__}"
-    return HeadstartError(what, where=place, fix="check this file or folder", code="disk")
 
 
 def _known(number: int, place: object) -> HeadstartError:

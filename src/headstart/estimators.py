@@ -91,10 +91,7 @@ def _write_files(files: dict[str, bytes], folder: Path) -> None:
 
 
 def as_texts(X: Any) -> list[str]:
-    """Convert a list, array, series, or table (NumPy, pandas, Polars) of one column to texts.
-
-    An empty text is rejected, as on the command line.
-    """
+    """Convert a list, array, series or table of one column to texts; an empty one is an error."""
     if isinstance(X, str):
         raise ValueError("a list of texts is expected, not one text")
     values = np.asarray(X if hasattr(X, "__len__") else list(X), dtype=object)

@@ -30,8 +30,8 @@ def replacing(path: Path) -> Iterator[Path]:
     A kill or a full disk leaves either the old file or the new one, never half of one.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    start = path.name[:40]  # a long name must leave room for the rest
-    temporary = path.with_name(f".{start}.{secrets.token_hex(8)}{PART}")
+    # A long name must leave room for the rest.
+    temporary = path.with_name(f".{path.name[:40]}.{secrets.token_hex(8)}{PART}")
     try:
         temporary.touch()
         mode = temporary.stat().st_mode
@@ -57,6 +57,11 @@ def write_text(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
+def write_json(path: Path, content: object) -> None:
+    """Replace `path` with an indented JSON document, atomically."""
+    write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
 def escape_formula(cell: str) -> str:
     """A cell of a CSV table as a spreadsheet shows it, never as a formula that it runs.
 
@@ -69,13 +74,6 @@ def escape_formula(cell: str) -> str:
 def check_file(path: Path) -> None:
     """Reject a file that cannot be written, before any work is done."""
     check_folder(path.parent, path)
-    if path.is_dir():
-        raise HeadstartError(
-            "this is a folder, and a file was expected",
-            where=path,
-            fix="name a file in it",
-            code="path",
-        )
 
 
 def check_folder(folder: Path, file: Path | None = None) -> None:
@@ -89,6 +87,8 @@ def check_folder(folder: Path, file: Path | None = None) -> None:
             raise PermissionError(errno.EACCES, "", str(existing))
         if wanted.parent.is_dir():
             wanted.exists()  # a name that is too long
+        if file is not None and file.is_dir():
+            raise IsADirectoryError(errno.EISDIR, "", str(file))
     except OSError as error:
         raise (explain(error, where=wanted) or error) from None
 
@@ -148,10 +148,7 @@ def locked(folder: Path, what: str = "run") -> Iterator[None]:
 
 
 def _remove_leftovers(folder: Path) -> None:
-    """Remove the incomplete files of a killed process from the folder of a run or study.
-
-    Runs inside it are not changed: they have their own locks, and a process may be writing there.
-    """
+    """Remove incomplete files from a run's own folder; runs inside it have their own locks."""
     for place in (folder, *(folder / name for name in INNER)) if is_run(folder) else ():
         for path in place.glob(f".*{PART}"):
             path.unlink(missing_ok=True)
@@ -166,10 +163,7 @@ def _holder(folder: Path) -> str:
 
 
 def cache_folder() -> Path:
-    """`$HEADSTART_CACHE`, or `~/.cache/headstart`.
-
-    It holds token stores, tokenizers and PPMI-SVD vectors. All of it can be made again.
-    """
+    """`$HEADSTART_CACHE`, or `~/.cache/headstart`; all of its content can be made again."""
     given = os.environ.get("HEADSTART_CACHE")
     return Path(given).expanduser() if given else user_folder("cache")
 
@@ -190,11 +184,6 @@ Form = Callable[[object], bool]  # whether a value is as it was written
 def is_numbers(value: object) -> bool:
     """Numbers by name."""
     return isinstance(value, dict) and all(isinstance(v, int | float) for v in value.values())
-
-
-def is_table(value: object) -> bool:
-    """Rows of numbers by name."""
-    return isinstance(value, list) and all(map(is_numbers, value))
 
 
 def read_object(

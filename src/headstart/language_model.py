@@ -55,10 +55,7 @@ def generate(
     top_p: float = 1.0,
     seed: int = 0,
 ) -> Iterator[int]:
-    """Yield up to `tokens` new tokens, until the end of the text.
-
-    Temperature 0 is greedy: the most probable token.
-    """
+    """Yield up to `tokens` new tokens, until the end of the text; temperature 0 is greedy."""
     tokenizer, model = run.tokenizer, run.model
     ids = [*run.encoding.before, *tokenizer.encode([prompt])[0]]
     if not ids:

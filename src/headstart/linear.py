@@ -36,18 +36,14 @@ class FoldFeatures:
 def select_C(
     folds: Sequence[FoldFeatures], values: Sequence[float], fit: Callable[..., Any] | None = None
 ) -> tuple[float, list[Any]]:
-    """Fit every value of C in every fold; return the one with the lowest log-loss.
-
-    Log-loss, because accuracy on a hundred rows moves in steps of a point. Held-out rows of a class
-    that the fold's training rows lack do not count. `fit` has the parameters of `fit_regression`.
-    Also returns the models of that value, one per fold.
-    """
+    """Fit every C in every fold; return the one with the lowest log-loss, and its models."""
     if not any(np.isin(fold.held_labels, fold.labels).any() for fold in folds):
         raise HeadstartError(
             "no validation row has a class of the training rows",
             fix="split the dataset again, stratified, so that both parts have every class",
         )
     fit = fit or fit_regression
+    # Log-loss, because accuracy on a hundred rows moves in steps of a point.
     lowest, best = np.inf, (values[0], list[Any]())
     for C in values:
         models = [fit(one.features, one.labels, C, one.weights) for one in folds]

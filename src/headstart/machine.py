@@ -108,10 +108,7 @@ def choose_precision(device: torch.device) -> dict[str, Any]:
 
 @cache
 def make_bf16_safe() -> None:
-    """Turn AMX off for this process and its children where it is announced but does not work.
-
-    To be called before the first bf16 product: the library looks at its setting once.
-    """
+    """Turn off AMX where it is announced but fails; call it before the first bf16 product."""
     if ISA in os.environ or not torch.cpu.get_capabilities().get("amx_bf16"):
         return
     if not _amx_works():

@@ -76,10 +76,7 @@ def write_card(
 
 
 def _front_matter(data: Mapping[str, Any]) -> str:
-    """Return the block of YAML before a card; JSON is YAML, except for unprintable characters.
-
-    `huggingface_hub.ModelCardData` would do the same in 0.2 s of imports, and for these lines only.
-    """
+    """Return the YAML before a card: JSON is YAML, except for unprintable characters."""
     lines = [
         f"{name}: {json.dumps(value, ensure_ascii=False)}"
         for name, value in data.items()

@@ -23,16 +23,11 @@ from headstart.files import check_file, escape_formula
 from headstart.tasks.task import Prediction, Task
 
 NO_TAG = "_"  # of a word that was not read, as in CoNLL
-
-
 Predicted = tuple[Row, Prediction | None]
 
 
 def check_inputs(task: Task[Any], inputs: Sequence[Any]) -> None:
-    """Reject inputs that are not text, empty, or not as many texts as the task needs.
-
-    Inputs are texts; tuples of two texts for pairs and spans; also lists of words for tagging.
-    """
+    """Reject inputs that are not what the task needs: texts, tuples of two, or lists of words."""
     if isinstance(inputs, str):
         raise HeadstartError("a list of texts is expected, not one text", fix="give [text]")
     names = [name.replace("_", " ") for name in task.input_names]
@@ -94,11 +89,7 @@ def input_columns(task: Task[Any], given: Any) -> dict[str, Any]:
 
 
 def open_inputs(task: Task[Any], source: str | Path, options: ReadOptions) -> Rows:
-    """Open a file to predict on.
-
-    A file for tagging is texts if its name says so, otherwise CoNLL. One for spans
-    is SQuAD's JSON, otherwise a table with a question and a context in each row.
-    """
+    """Open a file to predict on: for tagging texts or CoNLL, for spans SQuAD's JSON or a table."""
     path = Path(source).expanduser()
     kind, read_as = find_kind(path)[0], None
     if task.name == "spans" and kind == "json":
@@ -114,10 +105,7 @@ def open_inputs(task: Task[Any], source: str | Path, options: ReadOptions) -> Ro
 def write_predictions(
     path: Path, suffix: str, task: Task[Any], chunks: Iterator[list[Predicted]]
 ) -> None:
-    """Write rows with their predictions, in order, as chunks of them arrive; there is at least one.
-
-    The format is that of the suffix: .jsonl, .csv or .conll.
-    """
+    """Write chunks of rows with their predictions, in order, as .jsonl, .csv or .conll."""
     with path.open("w", encoding="utf-8", newline="") as file:
         if suffix == ".conll":
             file.writelines(map(_conll_block, chain.from_iterable(chunks)))
@@ -148,10 +136,7 @@ def _conll_block(predicted: Predicted) -> str:
 def _records(
     task: Task[Any], suffix: str, chunks: Iterator[list[Predicted]]
 ) -> tuple[list[str], Iterator[dict[str, Any]]]:
-    """Return the names of columns, and a record per row: number, input, prediction, `error`.
-
-    The input's columns are those of the first chunk; JSON Lines may get further ones.
-    """
+    """Return the names of columns, and a record per row: number, input, prediction, `error`."""
     first = next(chunks)
     inputs = list(dict.fromkeys(name for row, _ in first for name in row.columns))
     names: dict[str, str] = {}  # of the fields that are added, in the file

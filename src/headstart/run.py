@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -29,15 +30,7 @@ from headstart.data.tokenizers import Tokenizer, load_tokenizer
 from headstart.data.words import find_words
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import HIGHEST, LOWEST
-from headstart.files import (
-    IDENTITY,
-    Form,
-    is_numbers,
-    is_table,
-    read_object,
-    replacing,
-    write_text,
-)
+from headstart.files import IDENTITY, Form, is_numbers, read_object, replacing, write_json
 from headstart.model.checkpoint import load_model, save_model
 from headstart.model.model import Model
 from headstart.model.presets import preset_of
@@ -60,7 +53,10 @@ CLASSIFIER = "classifier.safetensors"
 EXPORTED = "model.onnx"
 ROWS = "rows.safetensors"
 # What the values of files must be, by name.
-SUMMARY_FORMS: dict[str, Form] = {"validation": is_numbers, "epochs": is_table}
+SUMMARY_FORMS: dict[str, Form] = {
+    "validation": is_numbers,
+    "epochs": lambda value: isinstance(value, list) and all(map(is_numbers, value)),
+}
 TASK_FORMS: dict[str, Form] = {
     "task": lambda value: isinstance(value, str),
     "labels": lambda value: isinstance(value, list) and all(isinstance(v, str) for v in value),
@@ -75,23 +71,18 @@ UNSEEN = -1e4  # the score of a class that training had no row of: its probabili
 CLASSIFIERS = {arm.name: arm.estimator for arm in ARMS.values() if arm.estimator} | {
     "tagger": "headstart.baselines.linear:WordTagger"
 }
-
-
 Input = Any  # a text, or a tuple of two texts
 
 
 @dataclass(frozen=True)
 class Effect:
-    """Characters `start` up to `end` of a text, and their effect on the log-odds of the label.
-
-    `part` is 1 for words of the second text of a pair, otherwise 0.
-    """
+    """Characters `start` up to `end` of a text, and their effect on the log-odds of the label."""
 
     text: str
     start: int
     end: int
     effect: float
-    part: int = 0
+    part: int = 0  # 1: of the second text of a pair
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -107,11 +98,7 @@ class Run(ABC):
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
-        """Open a network, a linear classifier, a stack, an ONNX export, or `hf:NAME`.
-
-        `NetworkRun.open` accepts networks only. Whatever is damaged or does not belong together is
-        one error.
-        """
+        """Open a network, classifier, stack, export or `hf:NAME`; a subclass, only its own kind."""
         name, folder = hf_name(path), Path(path).expanduser()
         run: Run
         # By their names, because these modules import this one.
@@ -142,9 +129,10 @@ class Run(ABC):
         """Return the task; a base without one is an error that says how to get one."""
         if self.task is None:
             raise HeadstartError(
-                "this run has no task: it is a base that was not fine-tuned yet",
+                "this run has no task: it is a base that was not fine-tuned, or its export",
                 where=self.folder,
-                fix=f"fine-tune it: headstart finetune DATASET --base {self.folder} --out RUN",
+                fix="fine-tune the base: headstart finetune DATASET --base BASE --out RUN; for "
+                "vectors of texts, use HeadstartEmbedder",
             )
         return self.task
 
@@ -191,8 +179,7 @@ class Run(ABC):
         check_inputs(task, texts)
         if not len(texts):
             return np.zeros((0, len(self.labels)))
-        scores = self.scores(task.unlabelled(texts), progress)
-        return task.probabilities(scores, self.temperature)
+        return task.probabilities(self.scores(task.unlabelled(texts), progress), self.temperature)
 
     def predict_file(
         self,
@@ -201,10 +188,7 @@ class Run(ABC):
         options: ReadOptions | None = None,
         progress: ProgressCallback | None = None,
     ) -> dict[str, Any]:
-        """Write a prediction for every row of a file, in its order; return how many were bad.
-
-        The suffix of the output is its format. It is replaced in one step.
-        """
+        """Write a prediction for every row of a file, in the suffix's format; return a summary."""
         task, output = self.require_task(), output.expanduser()
         check_output(task, source, output)
         rows = open_inputs(task, source, options or ReadOptions())
@@ -242,8 +226,8 @@ class Run(ABC):
         report = task.report(self.scores(rows, progress), rows, self.temperature)
         return {"rows": len(rows), "seen_rows": seen, **report}
 
-    def explain(self, text: Input, label: str | None = None) -> list[Effect]:
-        """Compute the effect of every word on the log-odds of a label, by default the predicted.
+    def explain(self, text: Input) -> list[Effect]:
+        """Compute the effect of every word on the log-odds of the predicted label.
 
         Each word is removed and the text predicted again ("occlusion"), which unlike gradients uses
         only real texts and works with every model. In long texts several adjacent words are removed
@@ -264,8 +248,7 @@ class Run(ABC):
                 places.append((part, start, end))
                 inputs.append(rest if isinstance(text, str) else changed)
         found = self.predict_proba(inputs)
-        column = int(found[0].argmax()) if label is None else self.labels.index(label)
-        p = np.clip(found[:, column], 1e-12, 1 - 1e-12)
+        p = np.clip(found[:, found[0].argmax()], 1e-12, 1 - 1e-12)
         log_odds = np.log(p) - np.log1p(-p)
         return [
             Effect(texts[part][start:end], start, end, float(log_odds[0] - one), part)
@@ -275,18 +258,14 @@ class Run(ABC):
 
 @dataclass(frozen=True, eq=False)
 class NetworkRun(Run):
-    """A network with its tokenizer; a pretrained base has no task.
-
-    A training returns it with its `plan` and, for a task, its `validation_scores` and the `splits`
-    that it has read.
-    """
+    """A network with its tokenizer; a pretrained base has no task."""
 
     model: Model
     tokenizer: Tokenizer
     length: int = 512  # tokens that the task reads at once
     long: Long = "truncate"
-    plan: dict[str, Any] = field(default_factory=dict)
-    validation_scores: Any = None
+    plan: dict[str, Any] = field(default_factory=dict)  # of the training that returned it
+    validation_scores: Any = None  # of a training for a task
     kind: ClassVar[str] = "network"
 
     @property
@@ -353,10 +332,7 @@ class ClassifierRun(Run):
 
 
 def over_all_labels(scores: Any, columns: NDArray[np.int64], count: int) -> Any:
-    """Return scores for all labels, (rows, count): very low where training had no row of a label.
-
-    Scores of sentences are a list of such arrays.
-    """
+    """Return scores of all labels (rows, count), very low for those that training had no row of."""
     if isinstance(scores, list):
         return [over_all_labels(one, columns, count) for one in scores]
     every = np.full((len(scores), count), UNSEEN)
@@ -416,9 +392,8 @@ def _open_classifier(folder: Path) -> ClassifierRun:
     arrays, about = load_arrays(folder / CLASSIFIER, fix=COPY_AGAIN)
     try:
         content = json.loads(about)
-        module, _, name = CLASSIFIERS[content["kind"]].partition(":")
         task: Any = find_task(content["task"])(list(map(str, content["labels"])))
-        estimator: Any = getattr(import_module(module), name)
+        estimator = resolve_name(CLASSIFIERS[content["kind"]])
         classifier = estimator.read(folder, arrays, content["settings"])
         if not np.isin(classifier.classes_, np.arange(len(task.labels))).all():
             raise ValueError("it scores classes that have no label")
@@ -432,9 +407,6 @@ def _open_classifier(folder: Path) -> ClassifierRun:
     return ClassifierRun(folder, classifier, task=task, temperature=temperature, summary=summary)
 
 
-# The files of a run.
-
-
 def write_task(
     task: Task[Any], encoding: TextEncoding, folder: Path, temperature: float = 1.0
 ) -> None:
@@ -446,12 +418,12 @@ def write_task(
         "long": encoding.long,
         "temperature": temperature,
     }
-    write_text(folder / TASK, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    write_json(folder / TASK, content)
 
 
 def write_summary(summary: dict[str, Any], folder: Path) -> None:
     """Write `summary.json`."""
-    write_text(folder / SUMMARY, json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
+    write_json(folder / SUMMARY, summary)
 
 
 def read_summary(folder: Path, **how: Any) -> dict[str, Any]:
@@ -475,10 +447,7 @@ def _hashes(rows: Any) -> NDArray[np.uint64]:
 def seen_rows(
     rows: Any, folder: Path, roles: Sequence[str] = ("train", "validation")
 ) -> NDArray[np.int64] | None:
-    """Find the numbers, from 0, of the rows that were used for training or selection.
-
-    Returns `None` for a run that has no hashes of its rows.
-    """
+    """Find the rows, from 0, that were used for training or selection; `None` if not known."""
     path = folder / ROWS
     if not path.is_file():
         return None
@@ -494,10 +463,7 @@ def seen_rows(
 
 
 def drop_seen(task: Task[Any], rows: Any, folder: Path | None) -> tuple[Any, int | None]:
-    """Drop the rows that trained the run in `folder` or selected its weights.
-
-    Also returns how many were dropped; `None` as in `seen_rows`.
-    """
+    """Drop the rows that trained a run or selected its weights; also return how many they are."""
     seen = None if folder is None else seen_rows(rows, folder)
     if seen is None or folder is None:
         return rows, None
@@ -522,11 +488,7 @@ def evaluation_rows(
     label_column: str | None = None,
     progress: ProgressCallback | None = None,
 ) -> tuple[Any, str]:
-    """Read the rows to evaluate a run on, by default those of its dataset; and describe them.
-
-    Of a dataset with parts (a built-in one, one of the Hub, a folder of files called train and
-    test) the test part is read, of any other all rows. The columns override the config's.
-    """
+    """Read and describe the rows to evaluate a run on: a test part, or all rows of a file."""
     sources = config.dataset if dataset is None else [dataset]
     own, name = sources == config.dataset, ", ".join(sources)
     how: dict[str, Any] = {

@@ -34,11 +34,7 @@ LINEAR_MODELS: dict[str, tuple[str, type[LinearTextClassifier]]] = {
 def baselines_for(
     task: Task[Any], train: Any, validation: Any, test: Any, *, max_characters: int = 2_000_000
 ) -> list[dict[str, Any]]:
-    """Compute the trivial baseline and, where the task has one, the linear one.
-
-    `train` are the training rows of the run, `validation` select C, and both models are evaluated
-    on `test`. The linear model is fitted to a random sample of `max_characters`.
-    """
+    """Compute the trivial baseline and the task's linear one, on a sample of `max_characters`."""
     name, scores = task.trivial(train, test)
     name, _, about = name.partition(": ")
     found = [{"name": name, "about": about, "metrics": task.intervals(scores, test)}]
@@ -46,8 +42,7 @@ def baselines_for(
         return found
     name, estimator = LINEAR_MODELS[task.name]
     fitted = _sample(task, train, max_characters)
-    sampled = len(fitted) < len(train)
-    about = f"fitted to {len(fitted):,} of {len(train):,} rows" if sampled else ""
+    about = f"fitted to {len(fitted):,} of {len(train):,} rows" if len(fitted) < len(train) else ""
     validation = _sample(task, validation, max_characters)
     try:
         run = fit_classifier(estimator(), task, fitted, validation)
@@ -57,12 +52,8 @@ def baselines_for(
     return [*found, {"name": name, "about": about, "metrics": task.intervals(scores, test)}]
 
 
-def baselines_of_run(folder: Path, task: Task[Any], test: Any = None) -> list[dict[str, Any]]:
-    """Compute the baselines of a fine-tuned run, fitted to the rows that it was trained on.
-
-    The dataset is read from its config; rows that were not used in the training are dropped. By
-    default the baselines are evaluated on the validation rows.
-    """
+def baselines_of_run(folder: Path, task: Task[Any], test: Any) -> list[dict[str, Any]]:
+    """Compute the baselines of a run, fitted to the rows of its dataset that it was trained on."""
     splits = read_splits(FinetuneConfig.load(folder), Callback())
     parts = []
     for role, rows in (("train", splits.train), ("validation", splits.validation)):
@@ -71,8 +62,7 @@ def baselines_of_run(folder: Path, task: Task[Any], test: Any = None) -> list[di
         parts.append(rows if known is None else rows.pick(known.tolist()))
     if not all(map(len, parts)):
         raise HeadstartError("the training rows of the run are no longer in its dataset")
-    train, validation = parts
-    return baselines_for(task, train, validation, validation if test is None else test)
+    return baselines_for(task, parts[0], parts[1], test)
 
 
 def _sample(task: Task[Any], rows: Any, max_characters: int) -> Any:
@@ -101,10 +91,7 @@ def texts_and_labels(task: Task[Any], rows: Any) -> tuple[Any, Any]:
 def save_arm(
     run: ClassifierRun, config: FinetuneConfig, splits: Splits[Dataset], folder: Path, *, arm: str
 ) -> None:
-    """Write a fitted classifier of a study as a run, with its config and the rows that it saw.
-
-    The validation rows measured it; out-of-fold rows have selected its settings.
-    """
+    """Write a classifier that out-of-fold rows selected and validation rows measured, as a run."""
     run.save(folder)
     write_rows(splits, folder)
     config.save(folder)

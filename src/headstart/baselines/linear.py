@@ -114,8 +114,8 @@ class LinearTextClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore
             model = _join([fitted[number] for fitted in fold_models])
             columns = np.searchsorted(self.classes_, model[0])  # a fold may lack a rare class
             logits = _logits(parts[number][2], *model)
-            found = over_all_labels(logits, columns, len(self.classes_))
-            self.oof_scores_.append(self._per_text(found, held))
+            logits = over_all_labels(logits, columns, len(self.classes_))
+            self.oof_scores_.append(self._per_text(logits, held))
         return self
 
     def scores(self, texts: Sequence[Any]) -> Any:
@@ -208,8 +208,7 @@ class _NgramClassifier(LinearTextClassifier):
     def _fit_words(self, texts: Sequence[str]) -> Any:
         """Fit the vectorizer; where no text has a word, it gets one column that no text has."""
         self.words_ = self._vectorizer()
-        analyze = self.words_.build_analyzer()
-        if not any(analyze(text) for text in texts):
+        if not any(map(self.words_.build_analyzer(), texts)):
             self.words_ = self._vectorizer(["\0"])
         return self.words_.fit_transform(texts)
 
@@ -413,9 +412,8 @@ def _as_strings(texts: Sequence[Any]) -> list[str]:
 
 def _join(models: Sequence[Any]) -> tuple[NDArray[Any], Floats, Floats]:
     """Return classes, coefficients and intercepts of one regression, or of one per label."""
-    classes = models[0].classes_ if len(models) == 1 else np.arange(len(models))
     return (
-        classes,
+        models[0].classes_ if len(models) == 1 else np.arange(len(models)),
         np.vstack([model.coef_ for model in models]),
         np.concatenate([model.intercept_ for model in models]),
     )
@@ -466,10 +464,7 @@ MULTIPLIER, SPREAD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93
 
 
 def count_char_ngrams(texts: Sequence[str]) -> sparse.csr_array:
-    """Count the n-grams of each text: (texts, 2^HASH_BITS).
-
-    Case and the kind of white space do not matter; a text begins and ends with a space.
-    """
+    """Count the n-grams of each text, without case and with single spaces: (texts, 2^HASH_BITS)."""
     blocks = [_count_batch(texts[i : i + BATCH]) for i in range(0, len(texts), BATCH)]
     if not blocks:
         return sparse.csr_array((0, 2**HASH_BITS), dtype=np.float32)

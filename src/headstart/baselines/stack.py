@@ -41,10 +41,7 @@ class Stack:
 
     @classmethod
     def fit(cls, X: Sequence[ArrayLike], y: ArrayLike) -> Self:
-        """Fit the weights to the probabilities (rows, classes) of each member, and class numbers.
-
-        No member may have been trained on these rows.
-        """
+        """Fit the weights to the members' out-of-fold probabilities (rows, classes) and labels."""
         logs, labels = _logs(X), np.asarray(y)
         members, rows = len(logs), np.arange(len(labels))
         equal = np.full(members, 1 / members)

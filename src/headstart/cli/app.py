@@ -29,8 +29,6 @@ COMMANDS = {
     "report": study.report,
     "app": serve.app,
 }
-
-
 app = typer.Typer(
     name="headstart",
     help="Pretrain a small Transformer on your own text, swap its head, and measure, with "

@@ -62,10 +62,7 @@ def results() -> Console:
 
 @cache
 def messages() -> Console:
-    """Return the console for messages, warnings and progress; it takes no markup.
-
-    There is one: what is printed while a progress bar is shown appears above the bar.
-    """
+    """Return the one console for messages and progress, so that messages appear above the bar."""
     return _SafeConsole(stderr=True, highlight=False, markup=False, emoji=False)
 
 
@@ -109,8 +106,7 @@ def print_json(document: dict[str, Any]) -> None:
     """Print `document` as the only thing on standard output; NaN is not JSON and is rejected."""
     # Where the terminal's encoding is another, JSON's own escapes are read back as the characters.
     plain = not (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf8")
-    text = json.dumps(document, indent=2, ensure_ascii=plain, allow_nan=False)
-    sys.stdout.write(text + "\n")
+    sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=plain, allow_nan=False) + "\n")
     sys.stdout.flush()
 
 
@@ -257,7 +253,11 @@ def run_guarded(command: Callable[[], Any]) -> int:
 def _report(error: BaseException) -> int:
     """Print what is wrong, where, and how to fix it; of a bug also the traceback."""
     before_dashes = sys.argv[: sys.argv.index("--")] if "--" in sys.argv else sys.argv
-    found = _usage_error(error) or explain(error)
+    found = explain(error)
+    if hasattr(error, "format_message"):  # of the library that parses the arguments
+        command = getattr(getattr(error, "ctx", None), "command_path", "headstart")
+        fix = f"{command} --help lists the options"
+        found = HeadstartError(error.format_message(), fix=fix, code="usage")
     bug = found is None
     if found is None:
         found = HeadstartError(
@@ -279,15 +279,6 @@ def _report(error: BaseException) -> int:
     except OSError:  # nothing can be written where the message should go
         _close_quietly()
     return BUG if bug else USER
-
-
-def _usage_error(error: BaseException) -> HeadstartError | None:
-    """Convert an error of the library that parses the arguments; other errors give None."""
-    if not hasattr(error, "format_message"):
-        return None
-    path = getattr(getattr(error, "ctx", None), "command_path", "headstart")
-    fix = f"{path} --help lists the options"
-    return HeadstartError(error.format_message(), fix=fix, code="usage")
 
 
 def _close_quietly() -> None:

@@ -76,15 +76,12 @@ def inspect(
             evaluated = [part for part in (splits.validation, splits.test) if part is not None]
             unlabelled = unlabelled.without(text for part in evaluated for text in part.groups)
         found = inspect_data(splits, unlabelled, progress=display.stage("inspecting"))
-    if json:
-        console.print_json(asdict(found))
-    else:
-        print_inspection(found)
+    console.print_result(asdict(found), print_inspection, json=json)
 
 
-def print_inspection(found: Any) -> None:
+def print_inspection(found: dict[str, Any]) -> None:
     """Print the sizes, labels and overlaps that an inspection found, examples, and warnings."""
-    for line in found.found:
+    for line in found["found"]:
         console.write("{line}", line=line)
     sizes = {
         part["name"]: {
@@ -93,22 +90,22 @@ def print_inspection(found: Any) -> None:
             **{f"words per text, {how}": part["percentiles"].get(n, 0) for n, how in SHARES},
             "duplicates": part["duplicates"],
         }
-        for part in found.parts
+        for part in found["parts"]
     }
     console.show(console.facts_table(sizes), "")
-    labelled = [part for part in found.parts if part["labels"]]
+    labelled = [part for part in found["parts"] if part["labels"]]
     if labelled:
         console.show(label_table(labelled), "")
     examples = [
         f"{one['part']} in {one['other']}: “{console.shortened(text)}”"
-        for one in found.overlaps
+        for one in found["overlaps"]
         for text in one["examples"]
     ]
     if examples:
         console.write("[dim]{help}[/]", help=OVERLAP_HELP)
     for line in examples:
         console.write("{line}", line=line)
-    for warning in found.warnings:
+    for warning in found["warnings"]:
         console.write("[yellow]! {warning}[/]", warning=warning)
 
 

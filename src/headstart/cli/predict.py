@@ -399,9 +399,9 @@ def perplexity(
     from headstart.data.corpus import read_corpus
 
     opened = language_model.open_language_model(run, causal=True, to="measure a perplexity")
-    corpus = read_corpus(files, **given)
     with console.Display() as display:
+        show = display.stage("reading")
         found = language_model.perplexity(
-            opened, corpus, length=length, progress=display.stage("reading")
+            opened, read_corpus(files, **given), length=length, progress=show
         )
     console.print_result(found, PERPLEXITY, json=json)

@@ -143,10 +143,11 @@ def labels(
         console.write("No estimate for {goal}: {reasons}.", goal=goal, reasons="; ".join(reasons))
     else:
         console.write("Labels for {goal}:", goal=goal)
-        rows = []
-        for series, one in needed.items():
-            cells = (series_name(series, found), *labels_cell(one, budgets[-1]))
-            rows.append(dict(zip(COLUMNS, cells, strict=True)))
+        cells = [
+            (series_name(series, found), *labels_cell(one, budgets[-1]))
+            for series, one in needed.items()
+        ]
+        rows = [dict(zip(COLUMNS, row, strict=True)) for row in cells]
         console.show(console.record_table(rows, dict.fromkeys(COLUMNS, "")))
 
 
@@ -164,10 +165,7 @@ def report(study: Study, json: Json = False, debug: Debug = False) -> None:
 
 
 class StudyDisplay(TrainDisplay, StudyCallback):
-    """Shows the plan, pretraining as a bar, and how many trainings are done.
-
-    Once all trainings of an arm with a label budget are done, a line has their mean score.
-    """
+    """Shows the plan, bars for pretraining and trainings, and the mean score of finished arms."""
 
     training = "pretraining"
 

@@ -123,12 +123,11 @@ def finetune(
         console.print_json(summary | {"baselines": compared})
         return
     metrics = _metrics(summary["validation"])
-    shown = ", ".join(f"{metric_name(name)} {value:.1%}" for name, value in metrics.items())
     console.write(
         "[bold]{out}[/]: epoch {best}, on validation: [bold]{shown}[/]",
         out=out,
         best=summary["best_epoch"],
-        shown=shown,
+        shown=", ".join(f"{metric_name(name)} {value:.1%}" for name, value in metrics.items()),
     )
     if compared:
         console.show(baseline_table(compared, metrics), "")
@@ -248,11 +247,7 @@ class TrainDisplay(console.Display, Callback):
 
 
 def find_baselines(folder: Path, run: Any, rows: Any = None) -> list[dict[str, Any]]:
-    """Compute the baselines of a run on `rows`, by default its validation rows.
-
-    The rows that trained the run are those that its training has read; for a run that was opened,
-    the dataset is read again.
-    """
+    """Compute the baselines of a run on `rows`, by default the validation rows of its training."""
     from headstart.baselines.baselines import baselines_for, baselines_of_run
 
     with console.messages().status("computing baselines …"):

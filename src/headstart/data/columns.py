@@ -81,10 +81,7 @@ def choose_columns(
     labelled: bool = True,
     where: str = "",
 ) -> Columns:
-    """Choose the columns of a table: two texts for `pairs`, and a label.
-
-    Only where the rows must be `labelled` is a missing label an error.
-    """
+    """Choose the columns of a table: two texts for `pairs`, and a label if `labelled`."""
     for role in ("text", "second", "label"):
         name = getattr(options, f"{role}_column")
         if name is not None and name not in names:

@@ -69,11 +69,7 @@ def count_pairs(
     chunk_pairs: int = CHUNK_PAIRS,
     progress: ProgressCallback | None = None,
 ) -> tuple[sparse.csr_array, NDArray[np.int64]]:
-    """Count the pairs of tokens at a distance of 1 to `window`, in one pass over the documents.
-
-    Returns how often each two tokens occurred together, in both orders (a symmetric matrix), and
-    its row sums, also of pairs that were dropped to save memory.
-    """
+    """Count pairs at a distance of 1 to `window`; return a symmetric matrix and exact row sums."""
     # Each two tokens are counted once, the smaller id first: half of the entries.
     upper = sparse.csr_array((vocab_size, vocab_size), dtype=np.int64)
     lost = np.zeros(vocab_size, dtype=np.int64)

@@ -22,11 +22,7 @@ from headstart.progress import ProgressCallback
 
 
 class Corpus:
-    """An iterable of documents that can be iterated several times.
-
-    `empty` and `overlapping` are how many documents the last complete pass has dropped: those
-    without text, and because of `without`, by kind of overlap.
-    """
+    """An iterable of documents that can be iterated several times."""
 
     def __init__(
         self,
@@ -36,6 +32,7 @@ class Corpus:
         unread_files: Sequence[str] = (),
     ) -> None:
         self.name, self.unread_files = name, unread_files
+        # Documents that the last complete pass has dropped: without text, and due to `without`.
         self.empty = 0
         self.overlapping: Counter[OverlapKind] = Counter()
         self.task_text: list[str] = []  # comes after everything else
@@ -67,11 +64,7 @@ class Corpus:
 
     @property
     def fingerprint(self) -> str:
-        """A hash of the content and of how it is read.
-
-        It is computed once. From then on a complete pass over a corpus whose files have changed
-        ends in an error.
-        """
+        """A hash of content and options; once it is known, reading changed files is an error."""
         if self._content is None:
             self._content = self._hash_sources()
         held_out = hash_of(CHECKED.encode(), *sorted(self._held_out.keys))
@@ -96,19 +89,13 @@ class Corpus:
         ]
 
     def without(self, texts: Iterable[Text]) -> "Corpus":
-        """Return the same corpus minus the documents that overlap with `texts`.
-
-        A document overlaps with a text that it equals, contains, is inside of or nearly equals.
-        """
+        """Return this corpus without the documents that overlap with `texts` (see `overlap.py`)."""
         smaller = copy(self)
         smaller._held_out = HeldOutTexts([*self._held_out.texts, *texts])
         return smaller.with_task_text(self.task_text)
 
     def with_task_text(self, texts: Iterable[str]) -> "Corpus":
-        """Return the same corpus followed by the training texts of a task.
-
-        What `without` drops is dropped from them, too.
-        """
+        """Return this corpus followed by a task's training texts, as far as they do not overlap."""
         same, given = copy(self), list(texts)
         kinds = self._held_out.find(given)
         same.task_text = [t for t, kind in zip(given, kinds, strict=True) if kind is None]
@@ -158,11 +145,10 @@ def read_corpus(
     encoding: str = "utf-8",
     documents: Documents | None = None,
 ) -> Corpus:
-    """Open one or several files, folders or names as one corpus, in the order given.
+    """Open files, folders or names as one corpus; nothing but the first document is read.
 
-    The column of a table is found by name or guessed, if it is not given. A document of plain text
-    is by default a line of a file that was named, and a whole file of a folder. Nothing but the
-    first document is read.
+    A document of plain text is by default a line of a file that was named, and a whole file of a
+    folder.
     """
     if documents is not None and documents not in get_args(Documents):
         raise HeadstartError(

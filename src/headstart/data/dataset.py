@@ -16,20 +16,13 @@ SHOWN_NAME = 40  # characters of a label or column in a message
 
 @dataclass(frozen=True)
 class Part(ABC):
-    """The rows of a dataset, for any task. Every list has one item per row.
+    """The rows of a dataset, for any task. Every list has one item per row."""
 
-    Parameters
-    ----------
-    name : what messages and reports call it.
-    rows : the numbers of the rows in the user's file, from 1; by default 1, 2, …
-    files : the file of each row, where there are several.
-    dropped : how many rows of the source are not here, by reason.
-    """
-
-    name: str
+    name: str  # in messages and reports
+    # The numbers of the rows in the user's file, from 1; by default 1, 2, …
     rows: list[int] = field(default_factory=list, kw_only=True)
-    files: list[str] = field(default_factory=list, kw_only=True)
-    dropped: dict[str, int] = field(default_factory=dict, kw_only=True)
+    files: list[str] = field(default_factory=list, kw_only=True)  # of each row, if several
+    dropped: dict[str, int] = field(default_factory=dict, kw_only=True)  # rows, by reason
 
     def __post_init__(self) -> None:
         lengths = {len(values) for values in self._per_row().values()}
@@ -83,10 +76,7 @@ class Part(ABC):
 
 @dataclass(frozen=True)
 class Dataset(Part):
-    """Texts and their labels as numbers into `label_names`.
-
-    With `several_labels` a label is a combination, such as "comedy|drama".
-    """
+    """Texts and their labels as numbers; with `several_labels` a label is like "comedy|drama"."""
 
     texts: list[Any]  # str, or tuples of two for pairs
     labels: list[int]
@@ -119,10 +109,7 @@ class Dataset(Part):
 
 @dataclass(frozen=True)
 class Sentences(Part):
-    """Tagged sentences: words, and the numbers of their tags in `label_names`.
-
-    Where the words were split from `texts`, these are kept.
-    """
+    """Words and the numbers of their tags; `texts`, where the words were split from texts."""
 
     words: list[list[str]]
     tags: list[list[int]]
@@ -176,18 +163,14 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class Splits(Generic[PartT]):
-    """The parts of a dataset: for training, for model selection, and for the final evaluation.
-
-    `found` says how each file was read and `notes` what was guessed, for the user to check.
-    `whole` has the rows of all parts in one, before overlaps were dropped, where a split made them.
-    """
+    """The parts of a dataset: for training, for model selection, and for the final evaluation."""
 
     train: PartT
     validation: PartT
     test: PartT | None
-    found: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    whole: PartT | None = None
+    found: tuple[str, ...] = ()  # how each file was read
+    notes: tuple[str, ...] = ()  # what was guessed, for the user to check
+    whole: PartT | None = None  # of a split: the rows of all parts, with overlapping ones
 
     def parts(self) -> dict[str, PartT]:
         """Return the parts that exist, by name."""
@@ -222,11 +205,7 @@ def batched(
     most: int = 1 << 20,
     count: int = 1 << 12,
 ) -> Iterator[list[Item]]:
-    """Group items into lists that reach a total size of `most` or have `count` of them.
-
-    By default the items are texts and their size is in characters: enough of them to be tokenized
-    or compared together, and little memory.
-    """
+    """Group items, by default texts, into lists of a total size `most` or of `count` of them."""
     batch: list[Item] = []
     total = 0
     for item in items:

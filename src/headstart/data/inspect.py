@@ -145,8 +145,7 @@ def _find_warnings(inspection: Inspection, parts: Mapping[str, Part]) -> list[st
     warnings = [
         _overlap_warning(**one) for one in inspection.overlaps if any(one["counts"].values())
     ]
-    for name, part in parts.items():
-        warnings += _class_warnings(name, part)
+    warnings += chain.from_iterable(map(_class_warnings, parts, parts.values()))
     if parts and "test" not in parts:
         warnings.append(NO_TEST_PART)
     for report in inspection.parts:
@@ -174,8 +173,8 @@ def _overlap_warning(
         )
     if other == "corpus" and part == "train":
         effect = "harmless, but pretraining sees them without their labels"
-    total = sum(counts.values())
-    return f"{total:,} of {texts:,} {part} texts are also in {other} ({how}): {effect}"
+    found = f"{sum(counts.values()):,} of {texts:,} {part} texts"
+    return f"{found} are also in {other} ({how}): {effect}"
 
 
 def _class_warnings(name: str, part: Part) -> list[str]:

@@ -114,11 +114,7 @@ class HeldOutTexts:
         return [matches[0].kind if matches else None for matches in self.matches(documents)]
 
     def matches(self, documents: Sequence[Text]) -> list[list[Match]]:
-        """Find the texts that each document overlaps with; fastest for many documents at once.
-
-        They are the text that it equals, and all that it contains; or the most similar one; or one
-        that it is inside of.
-        """
+        """Find the texts that each document equals, contains, nearly equals or is inside of."""
         if not self.texts:
             return [[] for _ in documents]
         found, comparable = self._contained(documents)
@@ -146,10 +142,7 @@ class HeldOutTexts:
         return None if best is None or found[best] < SIMILAR else Match("similar", best)
 
     def _contained(self, documents: Sequence[Text]) -> tuple[list[list[Match]], list[bool]]:
-        """Find the texts that each document contains, or else one that it is inside of.
-
-        Also returns whether each can be similar to a text: a long one shares a sequence then.
-        """
+        """Find what each document contains or is inside of, and which could be similar to one."""
         found: list[list[Match]] = [[] for _ in documents]
         if not len(self._hashes):
             return found, [True] * len(documents)
@@ -173,8 +166,7 @@ class HeldOutTexts:
 
 def _minhash(texts: Sequence[Text]) -> list[Any]:
     """Compute the MinHash signatures of texts (of rensa, which has no types)."""
-    sequences = [_sequences(text) for text in texts]
-    return list(RMinHash.from_token_sets(sequences, PERMUTATIONS, SEED))
+    return list(RMinHash.from_token_sets(list(map(_sequences, texts)), PERMUTATIONS, SEED))
 
 
 def _sequences(text: Text) -> list[str]:
@@ -202,10 +194,7 @@ def words_of(text: str) -> list[str]:
 
 
 def _hash_windows(texts: Sequence[str]) -> tuple[Numbers, Numbers, list[int]]:
-    """Hash all sequences of `WINDOW` words of texts, as 64-bit numbers.
-
-    Returns the hashes, the number of the text that each belongs to, and the words of each text.
-    """
+    """Hash all sequences of `WINDOW` words; return hashes, the text of each, and words per text."""
     words = [words_of(text) for text in texts]
     counts = [len(one) for one in words]
     values = np.fromiter(map(hash, chain.from_iterable(words)), np.int64, sum(counts))

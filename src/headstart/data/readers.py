@@ -38,24 +38,17 @@ from headstart.data.sources import (
 from headstart.errors import HeadstartError, need_packages
 
 SAMPLE_ROWS = 1_000  # at the start of a table: they show its columns
-
-
 Labels = Literal["none", "one", "several"]  # of a row
 
 
 class Row(NamedTuple):
-    """One row of a source.
-
-    `problem` says why it cannot be used, with its place; its code is "empty" where only the text
-    is missing. The label is a name, several joined with a bar, the tags of the words, or the
-    answers of a question.
-    """
+    """One row of a source."""
 
     number: int  # as the user counts, from 1 below a header
     columns: Mapping[str, Any]
-    problem: HeadstartError | None = None
+    problem: HeadstartError | None = None  # with its place; "empty": only the text is missing
     text: Any = ""  # or two texts; as far as it could be read
-    label: Any = None
+    label: Any = None  # a name, several joined with a bar, tags of the words, or answers
     words: list[str] | None = None  # of a sentence in a CoNLL file
     line: int | None = None  # the first one of the row, where it may differ from the number
     file: str = ""
@@ -63,17 +56,13 @@ class Row(NamedTuple):
 
 @dataclass
 class Table:
-    """A source as rows with named columns.
-
-    `records` is called with the column of the label (none: no labels are read) and yields all
-    rows. Their texts are in `columns`; `text` is what the file has in place of a row that cannot
-    be read. `label_names` are the class names that the file declares for columns of numbers.
-    """
+    """A source as rows with named columns."""
 
     found: str  # how it was read, in words
     names: list[str]
     sample: Sequence[Mapping[str, Any]]  # the first rows
-    records: Callable[[str | None], Iterator[Row]]
+    records: Callable[[str | None], Iterator[Row]]  # all rows, by the column of the label
+    # The class names that the file declares for columns of numbers.
     label_names: Mapping[str, list[str]] = field(default_factory=dict)
 
 
@@ -103,7 +92,10 @@ class Rows:
             if columns.second is not None:
                 text = (text, check_text(cells.get(columns.second), self.encoding))
             if label is None and self.labels != "none":
-                label = self._label(cells.get(columns.label or ""))
+                value = cells.get(columns.label or "")
+                given = [value] if self.labels == "one" else list_labels(value)
+                names = sorted({name_label(one, self.label_names) for one in given})
+                label = LABELS_MARK.join(names)
         except HeadstartError as problem:
             problem.where = problem.where or row.file or self.source.row(row.number, row.line)
             cells = cells or {columns.text: row.text}
@@ -115,10 +107,6 @@ class Rows:
             )
         file = row.file or self.source.name
         return Row(row.number, cells, None, text, label, row.words, row.line, file)
-
-    def _label(self, value: object) -> str:
-        given = [value] if self.labels == "one" else list_labels(value)
-        return LABELS_MARK.join(sorted({name_label(one, self.label_names) for one in given}))
 
 
 def strict(rows: Iterable[Row]) -> Iterator[Row]:
@@ -136,26 +124,17 @@ def open_rows(
     labels: Labels = "none",
     pairs: bool = False,
 ) -> Rows:
-    """Open a source for reading its rows, which have two texts with `pairs`.
-
-    Sentences of CoNLL files have tags and questions of SQuAD files answers, unless `labels` is
-    "none".
-    """
+    """Open a source for reading its rows: two texts with `pairs`; labels, tags or answers."""
     options, labelled = options or ReadOptions(), labels != "none"
     table = FORMATS[source.kind](source, options.encoding)
     columns = choose_columns(
         table.names, table.sample, options, pairs=pairs, labelled=labelled, where=source.name
     )
-    found = table.found
-    if source.kind in TABLES:
-        found = f"{found}, {columns.words(labelled)}"
+    words = f", {columns.words(labelled)}" if source.kind in TABLES else ""
     # In a table without labels, the column that could have them shows where rows were swallowed.
     records = table.records(columns.label if labelled or source.kind in TABLES else None)
     names = table.label_names.get(columns.label or "") if labelled else None
-    return Rows(source, found, columns, records, labels, options.encoding, names)
-
-
-# Labels
+    return Rows(source, table.found + words, columns, records, labels, options.encoding, names)
 
 
 def name_label(value: object, label_names: Sequence[str] | None = None) -> str:
@@ -190,9 +169,6 @@ def list_labels(value: object) -> list[object]:
     if isinstance(value, list | tuple):
         return list(value)
     return [] if value is None or value != value else [value]
-
-
-# CSV and TSV
 
 
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
@@ -295,10 +271,7 @@ class CsvReader:
     def _check_row(
         self, cells: list[str], taken: list[str], place: int | None, known: set[Any]
     ) -> set[str]:
-        """Raise if a row has not the header's width, or if its lines are really several rows.
-
-        Returns what lines inside of the row would have as labels, if they were rows.
-        """
+        """Raise if a row is too wide, too short or really several; else return suspect labels."""
         width, delimiter = len(self.names), DELIMITERS[self.delimiter]
         labels: set[str] = set()
         if len(taken) > 1:
@@ -337,9 +310,6 @@ def _open_csv(source: Source, encoding: str) -> Table:
     reader = CsvReader(Lines(source, encoding))
     found = f"{DELIMITERS[reader.delimiter]}-separated"
     return Table(found, reader.names, reader.sample, reader.records)
-
-
-# JSON Lines, JSON, SQuAD
 
 
 FORM = 'use {"text": "…", "label": "…"}, one object per line (.jsonl) or in a list (.json)'
@@ -413,10 +383,7 @@ def find_keys(sample: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _open_squad(source: Source, encoding: str) -> Table:
-    """Questions about texts, in the format of SQuAD's JSON files.
-
-    A question without answers has none in its text.
-    """
+    """Questions about texts, in the format of SQuAD's JSON files; some have no answer."""
     document = _load_json(source, encoding)
     try:
         entries = [
@@ -463,15 +430,8 @@ def _read_answers(context: Any, entry: Mapping[str, Any], label: str | None) -> 
     return answers
 
 
-# CoNLL
-
-
 def _open_conll(source: Source, encoding: str) -> Table:
-    """One word and its tag per line, a blank line between sentences.
-
-    The word is the first column, the tag the last; columns are separated by tabs or spaces.
-    Comment lines (`# …`) and `-DOCSTART-` are skipped.
-    """
+    """One word per line in the first column, its tag in the last; blank lines end sentences."""
     lines = Lines(source, encoding)
 
     def records(label: str | None) -> Iterator[Row]:
@@ -514,9 +474,6 @@ def split_line(line: str) -> list[str] | None:
     return None if line.startswith("# ") or columns == ["#"] else columns
 
 
-# Parquet
-
-
 def _open_parquet(source: Source, encoding: str) -> Table:
     try:
         opened = ParquetFile(source.path)
@@ -529,15 +486,11 @@ def _open_parquet(source: Source, encoding: str) -> Table:
         ) from error
 
     def records(label: str | None) -> Iterator[Row]:
-        batches = opened.iter_batches(batch_size=4096)
-        rows = chain.from_iterable(batch.to_pylist() for batch in batches)
+        rows = chain.from_iterable(map(pa.RecordBatch.to_pylist, opened.iter_batches(4096)))
         return (Row(number, cells) for number, cells in enumerate(rows, start=1))
 
     sample = [] if first is None else first.to_pylist()
     return Table("Parquet", list(opened.schema_arrow.names), sample, records)
-
-
-# Plain text, the lab's files, class folders
 
 
 DOCUMENT_WORDS = {
@@ -615,9 +568,6 @@ def _open_classes(source: Source, encoding: str) -> Table:
     return Table(found, ["text", "label"], [], records)
 
 
-# Embedded data and the Hugging Face Hub
-
-
 CREDITS = {
     "imdb": "Maas et al. (2011), Learning Word Vectors for Sentiment Analysis, ACL",
     "rotten-tomatoes": "Pang and Lee (2005), Seeing stars, ACL",
@@ -680,11 +630,8 @@ def hub_revision(name: str) -> str:
 
 
 def open_hub(name: str) -> tuple[str, dict[str, Any]]:
-    """Open a dataset of the Hub: its revision, and its streamed splits by part.
-
-    One quick request comes first: `datasets` alone retries for half a minute without a network.
-    """
-    revision = hub_revision(name)
+    """Open a dataset of the Hub: its revision, and its streamed splits by part."""
+    revision = hub_revision(name)  # without a network, `datasets` alone retries for half a minute
     import datasets
 
     datasets.disable_progress_bars()

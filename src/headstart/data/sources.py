@@ -131,10 +131,7 @@ def find_source(given: Given, kind: str | None = None) -> Source:
 
 
 def find_sources(given: Given) -> tuple[list[Source], list[str]]:
-    """Return every source of unlabelled text that `given` stands for, and the unread files.
-
-    In a folder, files without a suffix count as plain text: many collections have them.
-    """
+    """Return the sources of unlabelled text that `given` stands for, and the unread files."""
     folder = Path(given).expanduser()
     if str(given) in EMBEDDED_NAMES or not folder.is_dir():
         return [find_source(given)], []
@@ -161,10 +158,7 @@ def _text_kind(path: Path) -> str | None:
 
 
 def find_classes(folder: Path) -> dict[str, list[Path]]:
-    """List the text files of each class, where a folder has one subfolder per class.
-
-    That is the layout of `sklearn.datasets.load_files`. Any other folder has no classes.
-    """
+    """List the text files of each class, if the folder is one of `sklearn.datasets.load_files`."""
     classes = {
         one.name: [f for f in _entries(one) if f.is_file() and _text_kind(f) == "text"]
         for one in _entries(folder)
@@ -383,10 +377,7 @@ class Lines:
 
 
 def check_text(value: object, encoding: str = "utf-8") -> str:
-    """Return the text of a row; raise what is wrong with it, without a place.
-
-    The error of a missing or blank text has the code "empty".
-    """
+    """Return the text of a row, or raise what is wrong; the code of a blank one is "empty"."""
     if value in (None, "") or value != value or (isinstance(value, str) and value.isspace()):
         raise HeadstartError("the text is empty", fix="fill it in, or delete the row", code="empty")
     if not isinstance(value, str):

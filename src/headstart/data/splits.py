@@ -118,14 +118,10 @@ def read_labelled(
     progress: ProgressCallback | None = None,
     **options: Any,
 ) -> Any:
-    """Read every row of one source, with labels that are known already.
-
-    For multi-label the names are those of the combinations in the file.
-    """
+    """Read every row of one source, whose labels (for multi-label: combinations) are known."""
     known = None if task == "multi-label" else label_names
-    sources = [find_source(source, FILE_KINDS.get(task))]
-    name = Path(source).name
-    return _read_part(name, task, sources, ReadOptions(**options), known, progress)[0]
+    sources, how = [find_source(source, FILE_KINDS.get(task))], ReadOptions(**options)
+    return _read_part(Path(source).name, task, sources, how, known, progress)[0]
 
 
 def _read_part(
@@ -136,10 +132,7 @@ def _read_part(
     label_names: Sequence[str] | None = None,
     progress: ProgressCallback | None = None,
 ) -> tuple[Any, list[str], list[str]]:
-    """Read sources to their ends; the first bad row is an error.
-
-    Returns the rows; how the sources were read; and notes on columns and labels.
-    """
+    """Read sources to their ends; return the rows, how they were read, and notes for the user."""
     rows, found, notes = list[Row](), list[str](), list[str]()
     declared: list[str] | None = None
     for source in sources:
@@ -219,10 +212,7 @@ def _label_notes(labels: Iterable[str]) -> list[str]:
 
 
 def read_texts(sources: Iterable[Given], *, encoding: str = "utf-8") -> list[Text]:
-    """Read the texts of labelled or unlabelled files, to keep them out of a corpus.
-
-    Of a dataset with parts, only validation and test are read.
-    """
+    """Read texts to keep out of a corpus: validation and test of a dataset with parts, else all."""
     texts: list[Text] = []
     for given in sources:
         parts, _ = find_parts([given])
@@ -290,10 +280,7 @@ def _check_classes(splits: Splits[Any], where: str, *, least: int) -> None:
 
 
 def _sort_labels(labels: set[str], declared: Sequence[str] | None, task: str) -> list[str]:
-    """Sort labels as the file declares them; else numbers by size and words by alphabet.
-
-    Of tags, O is the first; others are sorted by kind, B before I.
-    """
+    """Sort labels as declared; else numbers by size, words by alphabet, and O before other tags."""
     if declared is not None:
         return [label for label in declared if label in labels]
 
@@ -387,11 +374,7 @@ def _tenth(count: int, *, least: int) -> int:
 
 
 def deal_folds(part: Part, count: int, seed: int) -> list[list[int]]:
-    """Deal rows into stratified folds; rows with the same group text are in the same fold.
-
-    Returns the positions of the rows of each fold, ascending. There are fewer than `count` folds
-    where there are fewer groups.
-    """
+    """Deal rows into stratified folds, by group text; return the positions of each, ascending."""
     classes, ranks = part.classes[0], _ranks(part.keys, part, seed)
     groups = [text_key(text) for text in part.groups]
     count = min(count, len(set(groups)))
@@ -403,10 +386,7 @@ def deal_folds(part: Part, count: int, seed: int) -> list[list[int]]:
 
 
 def drop_overlapping(splits: Splits[PartT]) -> Splits[PartT]:
-    """Drop from training what overlaps with validation or test, and from validation with test.
-
-    The test part stays whole, so that results remain comparable.
-    """
+    """Drop training rows that overlap with validation or test, and validation rows with test."""
     test = [] if splits.test is None else list(splits.test.groups)
     validation = _without(splits.validation, test)
     train = _without(splits.train, [*test, *validation.groups])
@@ -421,11 +401,7 @@ def _without(part: PartT, texts: Sequence[Text]) -> PartT:
 
 
 def take_budget(part: PartT, budget: str, seed: int) -> PartT:
-    """Select the rows of a label budget, `100`, `10%` or `all`, with a seed.
-
-    Every prefix of the order is stratified, and a budget is its first rows, so that a smaller one
-    is part of every larger one.
-    """
+    """Select a label budget, `100`, `10%` or `all`: a prefix of one order that is stratified."""
     texts, (classes, names) = part.keys, part.classes
     ranks = _ranks(texts, part, seed)
     first: dict[object, int] = {}

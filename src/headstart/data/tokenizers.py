@@ -71,11 +71,19 @@ class Tokenizer:
         inner.no_padding()
         inner.encode_special_tokens = True  # the library does not save this in its file
         self._inner = inner
-        self._settings: dict[str, Any] = json.loads(inner.to_str())
+        settings: dict[str, Any] = json.loads(inner.to_str())
         self.fingerprint = hash_of(b"tokenizers", inner.to_str().encode())
         self.vocab_size = max(inner.get_vocab(with_added_tokens=True).values(), default=-1) + 1
-        names = {token["content"] for token in self._settings["added_tokens"] if token["special"]}
-        model = self._settings["model"]
+        names = {token["content"] for token in settings["added_tokens"] if token["special"]}
+        model, before = settings["model"], settings["pre_tokenizer"] or {}
+        self._can_split = (  # whether a text's ids are those of its parts (see `_PART`)
+            settings["normalizer"] is None
+            and before.get("type") == "ByteLevel"
+            and before.get("use_regex", True)
+            and not before.get("add_prefix_space")
+            and not model.get("dropout")
+            and all(token["special"] for token in settings["added_tokens"])
+        )
         found = {
             role: next((inner.token_to_id(name) for name in candidates if name in names), None)
             for role, candidates in SPECIAL_NAMES.items()
@@ -86,7 +94,7 @@ class Tokenizer:
         if self.unknown_id is None:
             unknown = model.get("unk_token")
             self.unknown_id = model.get("unk_id") if unknown is None else inner.token_to_id(unknown)
-        if self._settings["post_processor"] is not None:
+        if settings["post_processor"] is not None:
             self._read_template({inner.token_to_id(name) for name in names})
         self._known: dict[str, bytes] = {}  # ids of the parts of texts
         self._known_bytes = 0
@@ -138,15 +146,11 @@ class Tokenizer:
     @cached_property
     def specials(self) -> dict[str, int]:
         """The ids that text never becomes, by role. Text can become the unknown token."""
-        roles = ("pad", "begin", "end", "mask", "separator")
-        ids = {role: getattr(self, f"{role}_id") for role in roles}
+        ids = {role: getattr(self, f"{role}_id") for role in SPECIAL_NAMES if role != "unknown"}
         return {role: number for role, number in ids.items() if number is not None}
 
     def _without_specials(self, ids: list[int]) -> list[int]:
-        """Replace special tokens that a text spelled by the unknown token, or drop them.
-
-        Byte-level tokenizers never need it; vocabularies of whole words do.
-        """
+        """Replace special tokens that a text spelled, which only vocabularies of words have."""
         specials = set(self.specials.values())
         if specials.isdisjoint(ids):
             return ids
@@ -186,19 +190,6 @@ class Tokenizer:
         if {*between} == {self.separator_id}:
             self.separators = len(between)
 
-    @cached_property
-    def _can_split(self) -> bool:
-        """Whether a text's ids are those of its parts (see `_PART`)."""
-        before = self._settings["pre_tokenizer"] or {}
-        return (
-            self._settings["normalizer"] is None
-            and before.get("type") == "ByteLevel"
-            and before.get("use_regex", True)
-            and not before.get("add_prefix_space")
-            and not self._settings["model"].get("dropout")
-            and all(token["special"] for token in self._settings["added_tokens"])
-        )
-
 
 # The regular expressions and replacements of a foreign tokenizer.json may run forever or multiply
 # a text. So a file that has some tokenizes a few short texts of these characters in another
@@ -229,10 +220,7 @@ for text in texts:
 
 @cache
 def find_problem(text: str) -> str | None:
-    """Return why the expressions of a tokenizer.json cannot be used: they never end, or the like.
-
-    `text` is the file as the library writes it.
-    """
+    """Return why the expressions of a tokenizer.json, as the library writes it, cannot be used."""
     steps = json.dumps({key: step for key, step in json.loads(text).items() if key != "model"})
     if not _RISKY.search(steps):
         return None
@@ -323,10 +311,7 @@ class LabTokenizer(Tokenizer):
 
 
 def load_tokenizer(path: Path | str) -> Tokenizer:
-    """Read a tokenizer from its file, or from a folder that holds one.
-
-    Known are `tokenizer.json` and the lab's `dict.txt`.
-    """
+    """Read a `tokenizer.json` or the lab's `dict.txt`, or a folder that holds one of them."""
     path = Path(path)
     if path.is_dir():
         lab = (path / "dict.txt").is_file() and not (path / "tokenizer.json").is_file()
@@ -345,12 +330,7 @@ MIN_VOCAB_SIZE = 256 + len(TRAINED_SPECIALS)
 
 
 def train_tokenizer(corpus: Iterable[str], *, vocab_size: int) -> Tokenizer:
-    """Train a byte-level BPE tokenizer; the corpus is read once and never stored.
-
-    It contains the 256 bytes, so that any text in any language has ids and is decoded unchanged,
-    and it splits a text into words first, so that no token reaches across them. A small corpus may
-    have fewer tokens than `vocab_size`.
-    """
+    """Train a byte-level BPE tokenizer in one pass; a small corpus has fewer tokens."""
     if vocab_size < MIN_VOCAB_SIZE:
         specials = f"256 bytes and {len(TRAINED_SPECIALS)} special tokens"
         raise HeadstartError(

@@ -11,15 +11,10 @@ UNSPACED = (
 )
 _WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+|[^\w\s]")
 _IN_WORD = re.compile(rf"[{UNSPACED}]|[^{UNSPACED}]+")
-_UNSPACED = re.compile(f"[{UNSPACED}]")
+unspaced = re.compile(f"[{UNSPACED}]").match  # whether a character is of such a script
 _ABBREVIATION = re.compile(r"(?:\w\.){2,}")  # U.S., e.g.
 
 Places = list[tuple[int, int]]
-
-
-def unspaced(character: str) -> bool:
-    """Whether the character belongs to a script without spaces between words."""
-    return _UNSPACED.match(character) is not None
 
 
 def find_words(text: str) -> Places:

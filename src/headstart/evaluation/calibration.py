@@ -18,7 +18,7 @@ Integers = NDArray[np.int64]
 PULL = 4.0  # precision of the prior, in rows
 LOWEST, HIGHEST = 0.05, 20.0
 CALIBRATION_BINS = 15
-CERTAIN = 0.9999  # if all probabilities are at least this high, something is probably wrong
+CERTAINTY = 0.9999  # if all probabilities are at least this high, something is probably wrong
 CERTAINTY_NOTE = (
     "Every probability is at least 99.99 %. This usually means that the texts contain the label, "
     "or that the same texts were used in training: check the data."
@@ -38,12 +38,7 @@ def log_loss(probabilities: Floats, labels: Integers) -> float:
 
 
 def calibration_error(probabilities: Floats, labels: Integers) -> float:
-    """Compute the expected calibration error (Guo et al. 2017, with their 15 bins).
-
-    Rows are grouped by the probability of their predicted class, in bins of equal width:
-    (0, 1/15], (1/15, 2/15], … The distances |accuracy - mean confidence| of the bins are averaged
-    with their shares of the rows as weights.
-    """
+    """Compute the expected calibration error (Guo et al. 2017), with 15 bins of equal width."""
     confidence = probabilities.max(axis=1).astype(np.float64)
     away = (probabilities.argmax(axis=1) == labels) - confidence
     bins = np.digitize(confidence, np.linspace(0, 1, CALIBRATION_BINS + 1)[1:-1], right=True)
@@ -51,10 +46,7 @@ def calibration_error(probabilities: Floats, labels: Integers) -> float:
 
 
 def fit_temperature(logits: ArrayLike, labels: ArrayLike) -> float:
-    """Fit the temperature with the lowest log-loss on validation rows, with a prior around 1.
-
-    Logits (rows, classes) are of rows that the classifier was not trained on.
-    """
+    """Fit the temperature to logits (rows, classes) of validation rows, with a prior around 1."""
     z, y = np.asarray(logits, dtype=np.float64), np.asarray(labels)
     own = z[np.arange(len(y)), y]
 
@@ -92,9 +84,3 @@ def measure_calibration(
         "calibration_error_before": calibration_error(before, y),
         "calibration_error_after": calibration_error(after, y),
     }
-
-
-def is_certain(probabilities: ArrayLike) -> bool:
-    """Tell whether the probability of every prediction (the last axis' maximum) is near 1."""
-    p = np.asarray(probabilities)
-    return bool(p.size) and bool((p.max(axis=-1) >= CERTAIN).all())

@@ -41,10 +41,7 @@ class Interval:
 
 
 def wilson_interval(successes: int, total: int) -> Interval:
-    """Compute Wilson's score interval of a proportion (Wilson, 1927).
-
-    Unlike the normal approximation it stays within 0 and 1 and is accurate for few rows.
-    """
+    """Compute Wilson's score interval of a proportion (1927), accurate for few rows, too."""
     bounds = binomtest(successes, total).proportion_ci(LEVEL, method="wilson")
     return Interval(successes / total, float(bounds.low), float(bounds.high))
 
@@ -119,10 +116,7 @@ def f1_scores(correct: ArrayLike, predicted: ArrayLike, true: ArrayLike) -> RowS
 
 
 def classification_metrics(probabilities: ArrayLike, labels: ArrayLike) -> dict[str, float]:
-    """Compute the metrics of a classifier from probabilities (rows, classes) and classes (rows,).
-
-    The loss is the log-loss.
-    """
+    """Compute the metrics of probabilities (rows, classes) and classes; "loss" is the log-loss."""
     p, y = normalized(probabilities), np.asarray(labels)
     predicted, classes = p.argmax(axis=1), np.arange(p.shape[1])
     return {
@@ -136,10 +130,7 @@ def classification_metrics(probabilities: ArrayLike, labels: ArrayLike) -> dict[
 def class_table(
     names: Sequence[str], correct: ArrayLike, predicted: ArrayLike, true: ArrayLike
 ) -> list[dict[str, Any]]:
-    """Compute precision, recall, F1 and support of classes, labels, or kinds of entities.
-
-    The arrays say how often each is predicted correctly, is predicted, and occurs.
-    """
+    """Compute precision, recall, F1 and support from counts by class, label or kind of entity."""
     counts = np.array([correct, predicted, true]).T.tolist()
     return [
         {
@@ -156,10 +147,7 @@ def class_table(
 def confident_mistakes(
     probabilities: ArrayLike, labels: ArrayLike, *, count: int = 10
 ) -> list[dict[str, Any]]:
-    """Find the wrong predictions with the highest probability; ties in the order of the rows.
-
-    Rows are numbered from 0; `true` and `predicted` are class numbers.
-    """
+    """Find the wrong predictions with the highest probability, as numbers of rows and classes."""
     p, y = normalized(probabilities), np.asarray(labels)
     predicted, confidence = p.argmax(axis=1), p.max(axis=1)
     wrong = np.flatnonzero(predicted != y)
@@ -225,10 +213,7 @@ def is_entity_tag(tag: str) -> bool:
 def count_entities(
     true: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
 ) -> tuple[list[str], NDArray[np.int64]]:
-    """Count the entities of tagged sentences; correct ones have the right kind, start and end.
-
-    Returns the kinds, and counts (3, sentences, kinds) of the correct, predicted and true entities.
-    """
+    """Count correct, predicted and true entities; return kinds and counts (3, sentences, kinds)."""
     found: list[tuple[int, int, str]] = []
     for sentence, (tags, guesses) in enumerate(zip(true, predicted, strict=True)):
         wanted, given = set(find_entities(tags)), set(find_entities(guesses))
@@ -247,12 +232,9 @@ def count_entities(
 # (Chinese, Japanese, Thai, Lao, Khmer, Burmese) are compared by character.
 def normalized_words(text: str) -> list[str]:
     """Split a text into the words that are compared: no case, punctuation or blanks."""
-    kept = []
-    for character in unicodedata.normalize("NFKC", text).casefold():
-        if unicodedata.category(character)[0] in "PS":
-            continue
-        kept.append(f" {character} " if unspaced(character) else character)
-    return "".join(kept).split()
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    kept = [one for one in plain if unicodedata.category(one)[0] not in "PS"]
+    return "".join(f" {one} " if unspaced(one) else one for one in kept).split()
 
 
 def exact_match(predicted: str, references: Sequence[str]) -> float:

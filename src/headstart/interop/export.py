@@ -65,8 +65,7 @@ class TrialBatch:
     @torch.no_grad()
     def outputs(self, run: NetworkRun) -> Tensor:
         """Compute the run's outputs, divided by its temperature."""
-        given = (self.tokens, self.real, self.token_types)
-        scores: Tensor = run.model(*given, owners=self.owners)
+        scores: Tensor = run.model(self.tokens, self.real, self.token_types, owners=self.owners)
         return scores.float() / run.temperature
 
     def compare(self, ours: Tensor, theirs: Tensor, allowed: float) -> OutputDifference:
@@ -118,14 +117,11 @@ class Exported:
 
 
 def export_run(folder: Path | str, to: str, out: Path, *, int8: bool = False) -> dict[str, Any]:
-    """Export a run for another tool, and check the export before it replaces `out`.
-
-    `out` is a folder that does not exist yet or is empty. With `int8` weights are stored in 8 bits.
-    Returns what was written, how far its outputs differ from the run's, and its test metric.
-    """
+    """Export a run for another tool, and check the export before it replaces `out`."""
     if to not in EXPORTERS:
-        known = ", ".join(EXPORTERS)
-        raise HeadstartError(f"runs cannot be exported to {to!r}", fix=f"choose one of: {known}")
+        raise HeadstartError(
+            f"runs cannot be exported to {to!r}", fix=f"choose one of: {', '.join(EXPORTERS)}"
+        )
     check_folder(out)
     if out.resolve().is_relative_to(Path(folder).resolve()) or any(out.glob("*")):
         raise HeadstartError(
@@ -196,10 +192,7 @@ def _all_or_nothing(out: Path) -> Iterator[Path]:
 
 
 def measure_export(run: NetworkRun, exported: Run) -> dict[str, Any]:
-    """Measure the test metric of run and export on the same rows.
-
-    They are the test part of the run's dataset, at most `MAX_ROWS` of it.
-    """
+    """Measure the test metric of run and export on the same rows, at most `MAX_ROWS`."""
     config, task = FinetuneConfig.load(run.folder), run.require_task()
     rows, _ = drop_seen(task, evaluation_rows(config, task)[0], run.folder)
     drawn = np.random.default_rng(0).permutation(len(rows))[:MAX_ROWS]
@@ -263,11 +256,11 @@ def _write_card(
     public = [one for one in used if one.startswith("hub:") or one in CREDITS]
     scores = []
     if measured is not None:
-        for who, one in (("", measured["export"]), (" of the run", measured["run"])):
-            metric = f"{measured['metric']}{who}"
-            scores.append(
-                CardScore(metric, one["value"], measured["measured_on"], one["low"], one["high"])
-            )
+        metric, on = measured["metric"], measured["measured_on"]
+        named = {metric: measured["export"], f"{metric} of the run": measured["run"]}
+        scores = [
+            CardScore(who, one["value"], on, one["low"], one["high"]) for who, one in named.items()
+        ]
     rows = [("inputs", "largest difference", "allowed")]
     rows += [(one.inputs, f"{one.difference:.2g}", f"{one.allowed:.2g}") for one in comparisons]
     write_card(

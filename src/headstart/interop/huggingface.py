@@ -101,10 +101,7 @@ NO_MATCH = ("no match", "match")  # of a cross-encoder with a single score
 
 
 class TransformersBase(Transformer):
-    """A model of `transformers` without its head, used in place of our own base.
-
-    Without `inner`, one with random weights is made from `config.transformers`.
-    """
+    """A model of `transformers` used in place of our base; by default, with random weights."""
 
     def __init__(self, config: BaseConfig, inner: Any = None) -> None:
         nn.Module.__init__(self)
@@ -149,8 +146,7 @@ class TransformersBase(Transformer):
                 return hidden if only_at is None else take(hidden, only_at)
             if self.config.attention != "causal":  # nothing sees padding behind it
                 given["attention_mask"] = segments
-                padding = self.inner.config.pad_token_id
-                given["input_ids"] = tokens.where(segments > 0, padding or 0)
+                given["input_ids"] = tokens.where(segments > 0, self.inner.config.pad_token_id or 0)
         token = _only_at.set(only_at)
         try:
             hidden = self.inner(**given).last_hidden_state
@@ -184,8 +180,7 @@ class TransformersBase(Transformer):
         values = _read_json(self.config)
         if kind != "language_modeling":
             values.num_labels = outputs
-        auto = f"AutoModel{ENDINGS.get(kind, language_model)}"
-        return split_head(make_model(auto, values), kind)
+        return split_head(make_model(f"AutoModel{ENDINGS.get(kind, language_model)}", values), kind)
 
 
 def _narrow(module: nn.Module, given: Any, output: Any) -> Any:
@@ -221,8 +216,7 @@ class StockLayers(nn.Module):
 
     def forward(self, hidden: Tensor) -> Tensor:
         """Compute (…, d) → (…, d'), each vector alone."""
-        rows = hidden.reshape(-1, 1, hidden.size(-1))
-        logits: Tensor = self.outer(inputs_embeds=rows).logits
+        logits: Tensor = self.outer(inputs_embeds=hidden.reshape(-1, 1, hidden.size(-1))).logits
         return logits.reshape(*hidden.shape[:-1], -1)
 
     def join(self, base: Any, output: nn.Linear) -> Any:
@@ -320,8 +314,7 @@ def open_base(name: str) -> NetworkRun:
 
 def fingerprint(name: str) -> str:
     """Hash the weights of a base by its name after `hf:`."""
-    files = _weight_files(find_folder(name))
-    return checksum({file.name: np.memmap(file, mode="r") for file in files})
+    return checksum({f.name: np.memmap(f, mode="r") for f in _weight_files(find_folder(name))})
 
 
 @torch.no_grad()

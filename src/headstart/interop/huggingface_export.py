@@ -5,7 +5,6 @@ Four of our networks equal one of theirs by renaming (`FORMS`). A run whose base
 """
 
 import copy
-import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from torch import nn
 
 from headstart.config import FinetuneConfig, is_run
 from headstart.errors import HeadstartError
-from headstart.files import write_text
+from headstart.files import write_json, write_text
 from headstart.interop.export import Exported, OutputDifference, pipeline_tag, trial_batches
 from headstart.interop.huggingface import (
     ENDINGS,
@@ -68,17 +67,13 @@ TEXTS = [
 
 @dataclass(frozen=True)
 class Form:
-    """A network of ours that `transformers` has under other names.
-
-    `base` and `head` are tables: their modules, and the module of ours whose weights they hold.
-    Several modules of theirs share one of ours, in equal parts.
-    """
+    """A network of ours that `transformers` has under other names."""
 
     name: str  # how the names of its classes begin
     language_model: str  # and how that of its language model ends
     requires: dict[str, Any]  # settings of our base
     settings: dict[str, str]  # their names of our settings
-    base: dict[str, str]
+    base: dict[str, str]  # their modules (several in equal parts), and ours with the weights
     head: dict[str, str] = field(default_factory=dict)
 
     def config(self, base: BaseConfig, head: Any) -> dict[str, Any]:
@@ -261,8 +256,7 @@ def export(run: NetworkRun, folder: Path, *, int8: bool = False) -> Exported:
         # To pad with the end of text would hide a text's own end, which a classifier may read.
         tokenizer.add_special_tokens([PADDING])
         pad = tokenizer.get_vocab_size() - 1
-        rows = max(model.config.vocab_size, pad + 1)
-        model.resize_token_embeddings(rows, mean_resizing=False)
+        model.resize_token_embeddings(max(model.config.vocab_size, pad + 1), mean_resizing=False)
     if model.config.pad_token_id is None or pad != run.tokenizer.pad_id:
         model.config.pad_token_id = pad
     model.config.update(_labels(run))
@@ -275,9 +269,8 @@ def export(run: NetworkRun, folder: Path, *, int8: bool = False) -> Exported:
             "here they are cut (truncation=True)"
         )
     name = "" if run.task is None else run.task.name
-    opened = None
-    if name not in ("", "spans"):
-        opened = replace(open_base(str(folder)), task=run.task, length=run.length)
+    scored = name not in ("", "spans")
+    opened = replace(open_base(str(folder)), task=run.task, length=run.length) if scored else None
     return Exported(
         model=type(model).__name__,
         library="transformers",
@@ -291,11 +284,7 @@ def export(run: NetworkRun, folder: Path, *, int8: bool = False) -> Exported:
 
 
 def with_stock_head(run: NetworkRun) -> NetworkRun:
-    """Fit the head that stock transformers has to the frozen network of a classifier without it.
-
-    It is a linear probe on the run's own training rows, read as stock models read them: truncated
-    to one window. The temperature is fitted on its validation rows.
-    """
+    """Fit a stock head to the frozen network of a classifier with another, as a linear probe."""
     base, own = run.model.base.config, run.model.head_config
     if not isinstance(own, ClassificationConfig) or own.stock or own == stock_head(own, base):
         return run
@@ -357,10 +346,7 @@ def _their_model(run: NetworkRun) -> Any:
 
 
 def _copy_weights(table: dict[str, str], ours: nn.Module, theirs: nn.Module) -> None:
-    """Copy weights of our modules to theirs, in equal parts; GPT-2's matrices are transposed.
-
-    What one of the two lacks, or has in another shape, is passed over: the comparison finds it.
-    """
+    """Copy weights to theirs, in equal parts; the comparison finds what does not fit."""
     own, known = dict(ours.named_modules()), dict(theirs.named_modules())
     for names, name in table.items():
         for layer in range(len(known) if "{}" in name else 1):
@@ -370,7 +356,7 @@ def _copy_weights(table: dict[str, str], ours: nn.Module, theirs: nn.Module) -> 
                 break
             for key, value in source.named_parameters():
                 for module, part in zip(targets, value.chunk(len(targets)), strict=True):
-                    weights = part.t() if type(module).__name__ == "Conv1D" else part
+                    weights = part.t() if type(module).__name__ == "Conv1D" else part  # GPT-2's
                     target = getattr(module, key, None)
                     if target is not None and target.shape == weights.shape:
                         target.copy_(weights)
@@ -422,9 +408,7 @@ def _write_tokenizer(
         **{f"{name}_token": inner.id_to_token(i) for name, i in ids.items() if i is not None},
     }
     write_text(folder / "tokenizer.json", inner.to_str(pretty=True))
-    write_text(
-        folder / "tokenizer_config.json", json.dumps(config, indent=2, ensure_ascii=False) + "\n"
-    )
+    write_json(folder / "tokenizer_config.json", config)
 
 
 def _compare(run: NetworkRun, theirs: Any, folder: Path, pad: int) -> list[OutputDifference]:

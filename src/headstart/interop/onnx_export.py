@@ -21,22 +21,13 @@ from torch import Tensor, nn
 
 from headstart.errors import HeadstartError, need_packages
 from headstart.files import installed_version
+from headstart.interop import onnx_run
 from headstart.interop.export import (
     Exported,
     OutputDifference,
     TrialBatch,
     pipeline_tag,
     trial_batches,
-)
-from headstart.interop.onnx_run import (
-    EMBEDDING,
-    FORMAT,
-    MODEL,
-    WINDOWS,
-    OnnxRun,
-    named_inputs,
-    open_export,
-    output_name,
 )
 from headstart.model.attention import SelfAttention, take
 from headstart.model.base import FeedForward
@@ -45,7 +36,6 @@ from headstart.model.model import Model
 from headstart.run import ROWS, NetworkRun
 from headstart.training.initialization import embedding_run
 
-PACKAGES = ("onnx", "onnxruntime", "onnxscript")
 OPSET = 23  # the first with RMSNormalization, RotaryEmbedding and Attention
 MOST_BYTES = 2**31 - 2**20  # of one protobuf file, with room for the nodes
 LONGEST = 512  # computed positions have no end; the graph has this many, or more where needed
@@ -75,11 +65,8 @@ TEXTS = [
 
 
 def export(run: NetworkRun, folder: Path, *, int8: bool = False) -> Exported:
-    """Write a run as an ONNX graph with dynamic batch and length, and compare it.
-
-    The graph of a base computes vectors of texts, as `HeadstartEmbedder`.
-    """
-    need_packages("onnx", *PACKAGES)
+    """Write a run as an ONNX graph, and compare it; that of a base computes vectors of texts."""
+    need_packages("onnx", "onnx", "onnxruntime", "onnxscript")
     count = sum(parameter.numel() for parameter in run.model.parameters())
     size = count * (1 if int8 else 4)
     if run.task is None:
@@ -95,11 +82,11 @@ def export(run: NetworkRun, folder: Path, *, int8: bool = False) -> Exported:
         run.model,
         config["inputs"],
         length=config["max_length"],
-        output=output_name(run.task),
+        output=onnx_run.output_name(run.task),
         temperature=run.temperature,
     )
     graph = quantize(graph) if int8 else graph
-    written = OnnxRun(
+    written = onnx_run.OnnxRun(
         folder,
         graph.SerializeToString(),
         config,
@@ -111,14 +98,14 @@ def export(run: NetworkRun, folder: Path, *, int8: bool = False) -> Exported:
     written.save(folder)
     if (run.folder / ROWS).is_file():  # an evaluation drops the rows that trained the run
         shutil.copyfile(run.folder / ROWS, folder / ROWS)
-    opened = open_export(folder)
+    opened = onnx_run.open_export(folder)
     return Exported(
         model=f"ONNX graph, {config['precision']}",
         library="onnx",
         pipeline="feature-extraction" if run.task is None else pipeline_tag(run),
         usage=EMBEDDING_USAGE if run.task is None else USAGE,
         notes=[
-            f"{MODEL} has {len(written.graph) / 1e6:.1f} MB; the run's weights "
+            f"{onnx_run.MODEL} has {len(written.graph) / 1e6:.1f} MB; the run's weights "
             f"{4 * count / 1e6:.1f} MB"
         ],
         comparisons=compare(run, opened, int8=int8),
@@ -132,14 +119,14 @@ def export_config(run: NetworkRun, *, int8: bool) -> dict[str, Any]:
     pooling = head.pooling if isinstance(head, ClassificationConfig) else None
     inputs = ["input_ids", "attention_mask"]
     inputs += ["token_type_ids"] if base.token_types > 1 else []
-    inputs += [WINDOWS] if run.long == "windows" and pooling is not None else []
+    inputs += [onnx_run.WINDOWS] if run.long == "windows" and pooling is not None else []
     longest = max(run.length, min(LONGEST, base.max_length))
     return {
         "export": "onnx",
-        "format": FORMAT,
+        "format": onnx_run.FORMAT,
         "headstart": installed_version(),
         "precision": "int8" if int8 else "float32",
-        "task": EMBEDDING if run.task is None else run.task.name,
+        "task": onnx_run.EMBEDDING if run.task is None else run.task.name,
         "labels": list(run.labels),
         "width": base.width * (2 if pooling == "mean+max" else 1),
         "length": run.length,
@@ -221,10 +208,7 @@ class ExportedFeedForward(nn.Module):
 
 
 class ExportedBase(nn.Module):
-    """A base with nothing in `forward` that depends on the values of its inputs.
-
-    It changes the base that it is given, which then reads rows of at most `length` tokens.
-    """
+    """A changed base for rows of `length` tokens, without operations that depend on values."""
 
     def __init__(self, base: Any, length: int) -> None:
         super().__init__()
@@ -274,10 +258,7 @@ class ExportedBase(nn.Module):
 
 
 class ExportedModel(nn.Module):
-    """A copy of a model for `torch.onnx`, whose logits are divided by the temperature.
-
-    The model has a head for a task, or one that returns pooled vectors.
-    """
+    """A copy of a model with a head or a pooling; outputs are divided by the temperature."""
 
     def __init__(self, model: Model, length: int, temperature: float) -> None:
         super().__init__()
@@ -288,8 +269,7 @@ class ExportedModel(nn.Module):
         self, tokens: Tensor, mask: Tensor, types: Tensor | None, owners: Tensor | None
     ) -> Tensor:
         """Compute logits (B, classes), or (B, T, ·) for heads that score tokens, or vectors."""
-        scores: Tensor = self.model(tokens, mask, types, owners=owners)
-        return scores / self.temperature
+        return self.model(tokens, mask, types, owners=owners) / self.temperature
 
 
 @torch.no_grad()
@@ -303,8 +283,8 @@ def make_graph(
 ) -> Any:
     """Write a model as an ONNX graph (an `onnx.ModelProto`)."""
     tokens = torch.arange(1, 7).repeat(2, 1) % model.base.config.vocab_size
-    values = named_inputs(tokens, torch.ones_like(tokens))
-    sizes = {name: {0: "batch", 1: "length"} for name in values} | {WINDOWS: {0: "batch"}}
+    values = onnx_run.named_inputs(tokens, torch.ones_like(tokens))
+    sizes = {name: {0: "batch", 1: "length"} for name in values} | {onnx_run.WINDOWS: {0: "batch"}}
     wrapper = ExportedModel(model, length, temperature).eval()
     level = logging.root.manager.disable
     logging.disable(logging.WARNING)  # of the exporter and its libraries
@@ -400,7 +380,7 @@ def _rounded(rows: NDArray[Any], levels: int) -> tuple[NDArray[np.int8], NDArray
     return np.rint(rows / scale).astype(np.int8), scale.astype(np.float32)
 
 
-def compare(run: NetworkRun, exported: OnnxRun, *, int8: bool) -> list[OutputDifference]:
+def compare(run: NetworkRun, exported: onnx_run.OnnxRun, *, int8: bool) -> list[OutputDifference]:
     """Compare over batch sizes, lengths, paddings and windows; each text also with itself alone."""
     ids = [one.tolist() for one in run.tokenizer.encode_arrays(TEXTS)]
     theirs = [one.tolist() for one in exported.tokenizer.encode_arrays(TEXTS)]
@@ -408,7 +388,7 @@ def compare(run: NetworkRun, exported: OnnxRun, *, int8: bool) -> list[OutputDif
     found = [OutputDifference(f"the ids of {len(TEXTS)} texts", float(wrong), 0.0)]
 
     def scores(batch: TrialBatch) -> Tensor:
-        values = named_inputs(batch.tokens, batch.real, batch.token_types, batch.owners)
+        values = onnx_run.named_inputs(batch.tokens, batch.real, batch.token_types, batch.owners)
         return torch.from_numpy(exported.logits(exported.one_thread, values))
 
     for batch in trial_batches(run):

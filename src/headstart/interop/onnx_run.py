@@ -3,7 +3,6 @@
 The folder has `model.onnx`, the tokenizer and a `config.json` (see docs/export.md).
 """
 
-import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from torch import Tensor
 
 from headstart.data.tokenizers import Tokenizer, load_tokenizer
 from headstart.errors import HeadstartError, need_packages
-from headstart.files import Form, read_object, replacing, write_text
+from headstart.files import Form, read_object, replacing, write_json
 from headstart.machine import choose_threads
 from headstart.progress import ProgressCallback
 from headstart.run import EXPORTED, TASK_FORMS, Run
@@ -50,15 +49,6 @@ class OnnxRun(Run):
     length: int
     long: Long
     kind: ClassVar[str] = "onnx"
-
-    def require_task(self) -> Task[Any]:
-        if self.task is None:
-            raise HeadstartError(
-                "this is an exported base: it has vectors of texts and no task",
-                where=self.folder,
-                fix="use it with HeadstartEmbedder, or export a fine-tuned run",
-            )
-        return self.task
 
     @property
     def encoding(self) -> TextEncoding:
@@ -121,7 +111,7 @@ class OnnxRun(Run):
         self.tokenizer.save(folder)
         with replacing(folder / MODEL) as temporary:
             temporary.write_bytes(self.graph)
-        write_text(folder / CONFIG, json.dumps(self.config, indent=2, ensure_ascii=False) + "\n")
+        write_json(folder / CONFIG, self.config)
 
 
 def open_export(folder: str | Path) -> OnnxRun:
@@ -137,9 +127,7 @@ def open_export(folder: str | Path) -> OnnxRun:
             fix=AGAIN,
         )
     read_object(folder / CONFIG, fix=AGAIN, needs=CONFIG_FORMS, forms=CONFIG_FORMS)
-    task = None
-    if config["task"] != EMBEDDING:
-        task = find_task(config["task"])(config["labels"])
+    task = None if config["task"] == EMBEDDING else find_task(config["task"])(config["labels"])
     run = OnnxRun(
         folder,
         (folder / MODEL).read_bytes(),
@@ -202,10 +190,7 @@ def open_session(graph: bytes, *, threads: int, where: Path) -> Any:
 
 
 def _batches(examples: Examples) -> Iterator[Ids]:
-    """Yield rows of the same length: without padding, a result is the same in every batch.
-
-    The windows of one text are one batch.
-    """
+    """Yield rows of equal length, since padding would change results; a windowed text alone."""
     kinds = list(zip(examples.lengths.tolist(), examples.rows.tolist(), strict=True))
     order = sorted(range(len(kinds)), key=kinds.__getitem__)
     for (length, windows), group in groupby(order, key=kinds.__getitem__):

@@ -14,8 +14,6 @@ from headstart.model.mask import causal_mask
 from headstart.model.positions import rotate
 
 LONGEST_PLAIN = 512  # tokens; the plain formula holds T × T scores per head
-
-
 # Keys and values of the tokens so far, (B, nh, T, hs) each, by the number of the layer.
 KeyValueCache = dict[int, tuple[Tensor, Tensor]]
 

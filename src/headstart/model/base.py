@@ -157,10 +157,7 @@ class Transformer(nn.Module):
     def embed(
         self, tokens: Tensor, length: int, positions: Tensor | None, token_types: Tensor | None
     ) -> Tensor:
-        """Compute the input of the first block: token, position and token type embeddings.
-
-        `positions` are below `length`; None means 0, 1, 2, … in every row.
-        """
+        """Compute the input of the first block; `positions` None means 0, 1, 2, … in every row."""
         x = self.embedding(tokens) * self.scale
         if self.positions is not None:
             x = x + self.positions(length, positions)

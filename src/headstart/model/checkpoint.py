@@ -1,6 +1,5 @@
 """A model on disk: `model.safetensors` and `config.json`. Loading runs no code from them."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ from torch import Tensor
 
 from headstart.checksums import load_arrays, save_arrays
 from headstart.errors import HeadstartError
-from headstart.files import read_object, replacing, write_text
+from headstart.files import read_object, replacing, write_json
 from headstart.model.config import BaseConfig
 from headstart.model.heads import head_from_dict
 from headstart.model.model import Model, build_model
@@ -33,14 +32,11 @@ def save_model(model: Model, folder: Path) -> None:
     }
     with replacing(folder / WEIGHTS) as temporary:
         save_arrays(weights, temporary)
-    write_text(folder / CONFIG, json.dumps(config, indent=2) + "\n")
+    write_json(folder / CONFIG, config)
 
 
 def load_model(folder: Path) -> Model:
-    """Read what `save_model` wrote, bit for bit.
-
-    Names and shapes are compared with the config before memory for the model is allocated.
-    """
+    """Read what `save_model` wrote; shapes are checked before the model takes memory."""
     path = folder / WEIGHTS
     config = read_config(folder / CONFIG)
     base = BaseConfig.from_dict(config["base"], where=folder / CONFIG)

@@ -144,10 +144,7 @@ def count_parameters(preset: Preset, classes: int = 2) -> Counts:
 
 
 def common_mistakes(counts: Counts) -> list[dict[str, Any]]:
-    """List the common mistakes in counting this network's parameters.
-
-    Each has a `name`, `off_by` (parameters counted too many; too few: negative) and `why`.
-    """
+    """List common mistakes: `name`, `off_by` (parameters too many; too few: negative) and `why`."""
     base, d, n = counts.preset.base, counts.preset.base.width, counts.preset.base.layers
     norms = sum(line.count for line in counts.base if "norm" in line.name)
     mistakes = [

@@ -161,5 +161,4 @@ def head_from_dict(values: dict[str, Any], *, where: object = None) -> HeadConfi
         raise HeadstartError(
             f"unknown head {str(kind)[:60]!r}; the heads are {', '.join(HEADS)}", where=where
         )
-    config: HeadConfig = HEADS[kind][0].from_dict(values, where=where)
-    return config
+    return HEADS[kind][0].from_dict(values, where=where)

@@ -26,19 +26,12 @@ def causal_mask(length: int, *, device: torch.device | None = None) -> Tensor:
     return torch.ones(length, length, dtype=torch.bool, device=device).tril()
 
 
-def segment_mask(segments: Tensor) -> Tensor:
-    """Return the mask (B, T, T) in which only tokens of the same text see each other.
-
-    Segments (B, T) are 1, 2, … for the texts packed into a row; 0 is padding. Padding sees padding,
-    so that its rows are not empty; its outputs are not used.
-    """
-    return segments.unsqueeze(-1) == segments.unsqueeze(-2)
-
-
 def attention_layout(
     segments: Tensor | None, *, causal: bool
 ) -> tuple[Tensor | None, Tensor | None]:
-    """Return the attention mask and the positions that a batch needs; see `segment_mask`.
+    """Return the attention mask and the positions that a batch needs.
+
+    Segments (B, T) are 1, 2, … for the texts packed into a row; 0 is padding.
 
     Returns
     -------
@@ -59,7 +52,8 @@ def attention_layout(
         return None, None
     if simple and bool((segments[:, 0] == 1).all()):
         return (segments == 1)[:, None, None], None
-    mask = segment_mask(segments)
+    # Only tokens of the same text see each other, and padding sees padding.
+    mask = segments.unsqueeze(-1) == segments.unsqueeze(-2)
     positions = None if simple else mask.tril().sum(-1) - 1
     if causal:
         mask = mask & causal_mask(segments.size(1), device=segments.device)

@@ -57,8 +57,7 @@ class _Table(nn.Module):
     def __init__(self, max_length: int, compute: Callable[..., Tensor]) -> None:
         super().__init__()
         self.compute = compute
-        table = compute(min(max_length, FIRST_ROWS))
-        self.register_buffer("table", table, persistent=False)
+        self.register_buffer("table", compute(min(max_length, FIRST_ROWS)), persistent=False)
 
     def forward(self, length: int, positions: Tensor | None) -> Tensor:
         """Return the rows of 0 … length-1 (T, ·), or those of `positions` (B, T, ·)."""

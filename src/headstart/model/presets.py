@@ -160,10 +160,7 @@ def preset_of(base: BaseConfig) -> Preset:
 
 
 def stock_head(head: HeadConfig, base: BaseConfig) -> HeadConfig:
-    """Return the head that stock `transformers` has for a base like this one.
-
-    It keeps the pooling of the task's head where `transformers` supports it.
-    """
+    """Return the head of stock `transformers` for a base, with the same pooling if possible."""
     causal, rotary = base.attention == "causal", base.positions == "rotary"
     if base.transformers is not None:
         return _own_stock_head(head, base)

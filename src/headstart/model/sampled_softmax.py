@@ -32,14 +32,10 @@ MULTIPLE = 256  # of sampled classes: oneDNN compiles, and keeps, a product of e
 
 @dataclass(frozen=True)
 class SampledClasses:
-    """The tokens that the output layer of a step is computed over; all targets are among them.
-
-    `correction` is added to the scores: 0 for tokens that are always included, −log(probability of
-    being drawn) for sampled ones.
-    """
+    """The tokens that the output layer of a step is computed over; all targets are among them."""
 
     ids: Tensor  # (C,), ascending, each once
-    correction: Tensor  # (C,)
+    correction: Tensor  # (C,), for the scores: −log(probability of being drawn), 0 if certain
 
     def to(self, device: torch.device) -> "SampledClasses":
         return SampledClasses(self.ids.to(device), self.correction.to(device))
@@ -98,13 +94,10 @@ class SoftmaxTargets:
 
 
 def softmax_loss(hidden: Tensor, weight: Tensor, bias: Tensor | None, to: SoftmaxTargets) -> Tensor:
-    """Compute the summed cross-entropy of an output layer at its targets.
-
-    With sampled classes the gradients of weight (V, d) and bias (V,) are sparse: rows that were
-    not sampled cost nothing. hidden is (N, d); returns a scalar in fp32.
-    """
+    """Compute the summed cross-entropy of hidden (N, d) at its targets: a scalar in fp32."""
     if to.sampled is None:
         return chunked_cross_entropy(hidden, weight, bias, to.targets)
+    # Sparse gradients: rows of the weight (V, d) and bias (V,) that were not sampled cost nothing.
     rows = F.embedding(to.sampled.ids, weight, sparse=True)  # (C, d)
     shift = to.sampled.correction
     if bias is not None:

@@ -138,11 +138,8 @@ class CountedRoute(GuardedRoute):
 
 
 def create_app(run: Run, config: ServeConfig) -> FastAPI:
-    """Make the application of a run, and start the threads that predict.
-
-    There is one thread per core of this worker's share: for small networks that is faster than one
-    batch on all cores.
-    """
+    """Make the application of a run, and start the threads that predict."""
+    # One per core of this worker: for small networks faster than one batch on all cores.
     threads = config.threads or max(1, choose_threads() // config.workers)
     queue = BatchQueue(run.predict, limit=config.queue, threads=threads)
 

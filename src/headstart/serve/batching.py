@@ -34,10 +34,7 @@ class Waiting(NamedTuple):
 
 
 class BatchQueue:
-    """At most `limit` waiting rows, and the threads that predict them in batches.
-
-    `predict`, such as `Run.predict`, is called from several threads, each on one core.
-    """
+    """At most `limit` waiting rows, and the threads, of one core each, that predict batches."""
 
     def __init__(
         self, predict: Callable[[list[Any]], Sequence[Any]], *, limit: int, threads: int
@@ -58,13 +55,8 @@ class BatchQueue:
         return not self._closing and all(thread.is_alive() for thread in self._threads)
 
     async def submit(self, rows: Sequence[Any]) -> list[Any]:
-        """Predict the rows of one request; rows are skipped if the request is cancelled.
-
-        A queue without room is an error with the code `busy`, a closed one `stopping`. The model's
-        error for a row is raised.
-        """
-        loop = asyncio.get_running_loop()
-        results = [loop.create_future() for _ in rows]
+        """Predict the rows of one request; rows are skipped if the request is cancelled."""
+        results = [asyncio.get_running_loop().create_future() for _ in rows]
         with self._changed:
             if not self.alive:
                 raise HeadstartError(

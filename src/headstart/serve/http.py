@@ -64,17 +64,13 @@ def known_error(error: Exception) -> HeadstartError:
                 fix="send the header Content-Type: application/json",
                 code="content-type",
             )
-        return HeadstartError(str(first["msg"]), where=_place(first["loc"]))
+        # The place as a person would name it: `inputs[3].text`.
+        named = [one for one in first["loc"] if one not in ("body", "one", "several")]
+        place = "".join(f"[{one}]" if isinstance(one, int) else f".{one}" for one in named)
+        return HeadstartError(str(first["msg"]), where=place.removeprefix(".") or None)
     if isinstance(error, ClientDisconnect):
         return HeadstartError("the client closed the connection", code="gone")
     return HeadstartError("the server failed; its log says why", code="bug")
-
-
-def _place(parts: tuple[str | int, ...]) -> str | None:
-    """Name a place as a person would: `inputs[3].text`."""
-    named = [one for one in parts if one not in ("body", "one", "several")]
-    text = "".join(f"[{one}]" if isinstance(one, int) else f".{one}" for one in named)
-    return text.removeprefix(".") or None
 
 
 def error_reply(error: HeadstartError) -> JSONResponse:

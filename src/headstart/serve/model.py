@@ -22,10 +22,7 @@ TIMED_ROWS, TIMES = 128, 10  # of a linear layer, to choose how it is computed
 
 
 def open_model(folder: str | Path) -> Run:
-    """Open a run, a study (its best arm) or an export, and try it once.
-
-    What is broken shows now, and the first request is fast.
-    """
+    """Open a run, a study (its best arm) or an export, and predict once: it works and is warm."""
     place = Path(folder).expanduser()
     if (place / "best").is_dir() and (place / "jobs").is_dir():
         place = place / "best"
@@ -56,10 +53,7 @@ def reply(
     top_k: int | None = None,
     every_word: bool = False,
 ) -> Any:
-    """Convert the prediction for one or two texts to the form of Hugging Face's pipelines.
-
-    With `top_k` only the most probable labels, with `every_word` words with tags, not entities.
-    """
+    """Convert a prediction to the form of Hugging Face's pipelines: labels, words or entities."""
     if isinstance(run.task, Tagging):
         if every_word or not run.task.entities:
             tags, words = prediction["tags"], prediction["words"]

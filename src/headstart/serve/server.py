@@ -35,10 +35,7 @@ SPARE_FILES = 128  # for the model, logs and libraries
 
 
 class Protocol(H11Protocol):
-    """uvicorn's protocol on h11, which also closes connections that never send a request.
-
-    The one on h11, because it limits the head of a request; the faster one does not.
-    """
+    """uvicorn's protocol on h11, which limits heads; it also closes silent connections."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -61,11 +58,7 @@ class Workers(Multiprocess):
 def run_server(
     folder: Path, config: ServeConfig, *, ready: Ready, log_config: dict[str, Any] | None = None
 ) -> bool:
-    """Serve a run until SIGTERM or SIGINT; every accepted request is answered first.
-
-    `ready` is called with the address and the description of the model when requests are accepted.
-    Returns whether everything was answered; a second Ctrl-C does not wait for that.
-    """
+    """Serve a run until a signal, calling `ready` first; whether all requests were answered."""
     from headstart.serve.model import describe, open_model
 
     with bind(config.host, config.port) as listening:

@@ -1,8 +1,7 @@
 """Every number that the verdict and the report show, computed once from the results table.
 
 Differences have one sign convention: the arm that is named first minus the other one. The steps of
-`arms.CHAIN` are what a study is about; their decisions come from closed testing. All other pairs
-of arms at a budget are one family, corrected by Holm's method.
+`arms.CHAIN` are what a study is about; `statistics.py` describes the corrections.
 """
 
 import math
@@ -15,19 +14,8 @@ import numpy as np
 
 from headstart.arms import ARMS, CHAIN, Arm, find_arm
 from headstart.evaluation.metrics import LEVEL, Interval
+from headstart.study import statistics
 from headstart.study.results import Results
-from headstart.study.statistics import (
-    claimed_steps,
-    closed_p_values,
-    detectable_difference,
-    holm_p_values,
-    label_savings,
-    labels_needed,
-    mean_interval,
-    named_budgets,
-    paired_difference,
-    seed_variance,
-)
 
 Series = tuple[str, str]  # arm, objective ("" for an arm that depends on none)
 Pair = tuple[Series, Series]
@@ -37,18 +25,14 @@ GOAL_STEP = 0.05  # the goal of the labels-needed column is a multiple of it
 
 @dataclass(frozen=True)
 class Difference:
-    """The score of `first` minus that of `second`, on the same seeds and test rows.
-
-    `significant` is the decision after the correction for several comparisons; `detectable` is
-    the true difference that such a comparison finds with a power of 80 %.
-    """
+    """The score of `first` minus that of `second`, on the same seeds and test rows."""
 
     first: Series
     second: Series
     labels: int  # ALL_BUDGETS: mean over all budgets
     interval: Interval
-    significant: bool
-    detectable: float
+    significant: bool  # after the correction for several comparisons
+    detectable: float  # the true difference that is found with a power of 80 %
 
     @property
     def effect(self) -> str:
@@ -64,15 +48,12 @@ class Difference:
 
 @dataclass(frozen=True)
 class Curve:
-    """Validation score by epoch (from 1) of one arm at one budget: each seed, and their mean.
-
-    The mean ends with the shortest seed, so that it and its interval cover the same epochs.
-    """
+    """Validation score by epoch (from 1) of one arm at one budget: each seed, and their mean."""
 
     series: Series
     labels: int
     seeds: dict[int, list[float]]
-    mean: list[Interval]
+    mean: list[Interval]  # as long as the shortest seed: all of it covers the same epochs
 
 
 @dataclass(frozen=True)
@@ -94,8 +75,10 @@ class Analysis:
         # Row scores (seeds, rows) by arm and budget, and their means with intervals.
         self.tables = {(run[:2], run[2]): results.scores(*run) for run in results.runs}
         same_budget = [(a, b) for a, b in combinations(self.tables, 2) if a[1] == b[1]]
-        self.variance = seed_variance(self.tables, same_budget, folds=about["folds"])
-        self.scores = {key: mean_interval(one, self.variance) for key, one in self.tables.items()}
+        self.variance = statistics.seed_variance(self.tables, same_budget, folds=about["folds"])
+        self.scores = {
+            key: statistics.mean_interval(one, self.variance) for key, one in self.tables.items()
+        }
         self.every: list[Series] = list(dict.fromkeys(series for series, _ in self.tables))
         self.costs = {key: find_cost(results, *key) for key in self.scores}
         self.curves = make_curves(_epoch_values(results))
@@ -133,16 +116,17 @@ class Analysis:
 
     def labels_needed(self, goal: float) -> dict[Series, Interval | str]:
         """Estimate the labels that each arm needs for a goal, or say why there is no number."""
-        tables = zip(self.every, self._tables(self.every, self.budgets), strict=True)
         return {
-            series: labels_needed(self.budgets, table, goal, self.variance)
-            for series, table in tables
+            series: statistics.labels_needed(self.budgets, table, goal, self.variance)
+            for series, table in zip(
+                self.every, self._tables(self.every, self.budgets), strict=True
+            )
         }
 
     def label_savings(self) -> Interval:
         """Estimate at how many labels the headline arm reaches its control with all labels."""
         first, second = self._tables(self.contenders[:2], self.budgets)
-        return label_savings(self.budgets, first, second, self.variance)
+        return statistics.label_savings(self.budgets, first, second, self.variance)
 
     def _tables(self, every: Sequence[Series], budgets: Sequence[int]) -> np.ndarray:
         """Return the row scores of arms, (arms, budgets, seeds, rows)."""
@@ -154,8 +138,8 @@ class Analysis:
         """Compare two arms at a budget, or by their means over all budgets."""
         budgets = self.budgets if labels == ALL_BUDGETS else [labels]
         one, other = self._tables(pair, budgets).mean(1)
-        interval = paired_difference(one, other, self.variance, level)
-        detectable = detectable_difference(one, other, self.variance, level)
+        interval = statistics.paired_difference(one, other, self.variance, level)
+        detectable = statistics.detectable_difference(one, other, self.variance, level)
         found = Difference(*pair, labels, interval, significant, detectable)
         self.differences[(*pair, labels)] = found
         return found
@@ -167,7 +151,9 @@ class Analysis:
         others: list[Pair] = []
         for objective in objectives if len(self.chain) > 1 else []:
             chain = [_series_of(arm, objective) for arm in self.chain]
-            claimed = claimed_steps(self._tables(chain, self.budgets), self.variance, level)
+            claimed = statistics.claimed_steps(
+                self._tables(chain, self.budgets), self.variance, level
+            )
             self.steps[objective] = []
             for (before, after), allowed in zip(pairwise(chain), claimed, strict=True):
                 pair = (after, before)
@@ -184,13 +170,14 @@ class Analysis:
         self, pairs: Sequence[Pair], labels: int, level: float, *, allowed: bool = True
     ) -> None:
         """Compare pairs of arms at a budget that were not compared yet, as one family."""
-        group = sorted({*named_budgets(self.budgets), labels})
+        group = sorted({*statistics.named_budgets(self.budgets), labels})
         p_values: dict[Pair, float] = {}
         for pair in pairs:
             if pair[0] != pair[1] and not self.difference(*pair, labels):
                 first, second = self._tables(pair, group)
-                p_values[pair] = closed_p_values(first, second, self.variance)[group.index(labels)]
-        for pair, p in zip(p_values, holm_p_values([*p_values.values()]), strict=True):
+                found = statistics.closed_p_values(first, second, self.variance)
+                p_values[pair] = found[group.index(labels)]
+        for pair, p in zip(p_values, statistics.holm_p_values([*p_values.values()]), strict=True):
             self._add_difference(pair, labels, level, significant=allowed and p < 1 - level)
 
 
@@ -210,10 +197,7 @@ def _epoch_values(results: Results) -> dict[tuple[Series, int], dict[int, list[f
 
 
 def make_curves(lines: Mapping[tuple[Series, int], dict[int, list[float]]]) -> list[Curve]:
-    """Make curves with means and intervals from (series, labels) → seed → values by epoch.
-
-    The variance between seeds is pooled over the arms of a budget, epoch by epoch.
-    """
+    """Make curves from (series, labels) → seed → values; their variances are pooled by epoch."""
     curves = [Curve(*key, seeds, []) for key, seeds in lines.items()]
     columns = {
         (place, curve.labels, epoch): np.array(values)[:, None]
@@ -222,7 +206,9 @@ def make_curves(lines: Mapping[tuple[Series, int], dict[int, list[float]]]) -> l
     }
     for (place, *same), column in columns.items():
         alike = {key: one for key, one in columns.items() if [*key[1:]] == same}
-        curves[place].mean.append(mean_interval(column, seed_variance(alike, [])))
+        curves[place].mean.append(
+            statistics.mean_interval(column, statistics.seed_variance(alike, []))
+        )
     return curves
 
 

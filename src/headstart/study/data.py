@@ -22,26 +22,16 @@ LEAST_TEST_ROWS, FOLDS = 200, 5  # with fewer that are split off, a study is mad
 
 
 class Fold(NamedTuple):
-    """One fold of a seed: the positions of its rows, its parts, and its corpus, if it has one.
+    """One fold of a seed."""
 
-    Its test part are the rows of the fold, and they draw the curves of validation, too. The
-    training part are all other rows that do not overlap with them.
-    """
-
-    rows: list[int]
-    splits: Splits[Any]
+    rows: list[int]  # their positions
+    splits: Splits[Any]  # test and validation: these rows; train: others that do not overlap
     corpus: Corpus | None
 
 
 @dataclass(frozen=True)
 class StudyData:
-    """What a study reads.
-
-    In a study in folds, each seed assigns the rows to other folds, and every row of a fold is
-    predicted by a model trained without it. The predictions of one seed's folds are one row of the
-    table (seeds, rows). With the same folds for every seed, the intervals would not cover the
-    correlation between errors of rows that share a training.
-    """
+    """What a study reads. In a study in folds, each seed assigns the rows to other folds."""
 
     task: Task[Any]  # with the labels of all training rows
     splits: Splits[Any]  # in a study in folds, each part is all rows
@@ -57,11 +47,7 @@ class StudyData:
     folds: dict[tuple[int, int], Fold] = field(default_factory=dict)  # by seed and number from 1
 
     def rows(self, labels: int, seed: int, fold: int = 0) -> Splits[Any]:
-        """Return the rows of a budget, seed and fold as training part: the same for every arm.
-
-        A smaller budget is contained in a larger one of the same seed. With all labels, every
-        seed has the same rows. Fold 0 is the whole training part.
-        """
+        """Return the rows of a budget, the same for every arm; a larger budget contains them."""
         splits = self.fold(seed, fold).splits
         seed = 0 if self.one_order and labels == self.all_labels else seed
         return replace(splits, train=take_budget(splits.train, str(labels), seed))
@@ -89,7 +75,12 @@ def read_data(config: StudyConfig, callback: Callback) -> StudyData:
     if splits.test is None:
         splits, note = _make_test(task, splits, config.split_seed, shared=shared)
         notes.append(note)
-    _check_parts(splits)
+    for name, part in splits.parts().items():
+        if len(part) < (2 if name == "test" else 1):  # one row gives no interval
+            raise HeadstartError(
+                f"the {name} part has too few rows: {len(part)}",
+                fix="label more texts, or give the parts as files: --validation FILE --test FILE",
+            )
     dealt, every = _deal_folds(config, splits), splits.whole
     splits = replace(splits, whole=None)
     if dealt:
@@ -116,11 +107,12 @@ def read_data(config: StudyConfig, callback: Callback) -> StudyData:
         corpus = corpus.with_task_text(task.texts(splits.train))
     folds = {}
     for key, rows in dealt.items():
-        parts = _fold_parts(splits.train, rows)
+        held, others = every.pick(rows), sorted(set(range(len(every))) - set(rows))
+        parts: Splits[Any] = drop_overlapping(Splits(every.pick(others), held, None))
         own = corpus
         if config.uses_own_texts:
-            own = _own_texts(config, task, parts.train, task.texts(parts.validation))
-        folds[key] = Fold(rows, parts, own)
+            own = _own_texts(config, task, parts.train, task.texts(held))
+        folds[key] = Fold(rows, replace(parts, test=held), own)
     if config.uses_own_texts:
         corpus = _own_texts(config, task, splits.train, [] if dealt else held_out)
         notes.append(
@@ -131,10 +123,17 @@ def read_data(config: StudyConfig, callback: Callback) -> StudyData:
         notes += _seen_by_base(Path(config.base), held_out)
     trains = [fold.splits.train for fold in folds.values()] or [splits.train]
     least = min((take_budget(train, "all", 0) for train in trains), key=len)
-    budgets, one_order = find_budgets(config, task, least), config.selection == "budget"
-    every_label = len(least)
     return StudyData(
-        task, splits, corpus, budgets, every_label, one_order, notes, dropped, shared, folds
+        task,
+        splits,
+        corpus,
+        find_budgets(config, task, least),
+        all_labels=len(least),
+        one_order=config.selection == "budget",
+        notes=notes,
+        dropped=dropped,
+        shared_test=shared,
+        folds=folds,
     )
 
 
@@ -154,12 +153,6 @@ def _deal_folds(config: StudyConfig, splits: Any) -> dict[tuple[int, int], list[
         dealt = deal_folds(splits.whole, count, 1_000 * config.split_seed + seed)
         found |= {(seed, number): rows for number, rows in enumerate(dealt, start=1)}
     return found
-
-
-def _fold_parts(every: Any, rows: list[int]) -> Splits[Any]:
-    """Return the parts of a fold; training rows that overlap with its rows are dropped."""
-    held, others = every.pick(rows), sorted(set(range(len(every))) - set(rows))
-    return replace(drop_overlapping(Splits(every.pick(others), held, None)), test=held)
 
 
 def split_sizes(data: StudyData) -> dict[str, int]:
@@ -219,15 +212,6 @@ def _make_test(
         f"there is no test part (--test FILE): half of the validation part, {len(test):,} rows, "
         "is used as the test part"
     )
-
-
-def _check_parts(splits: Splits[Any]) -> None:
-    for name, part in splits.parts().items():
-        if len(part) < (2 if name == "test" else 1):  # one row gives no interval
-            raise HeadstartError(
-                f"the {name} part has too few rows: {len(part)}",
-                fix="label more texts, or give the parts as files: --validation FILE --test FILE",
-            )
 
 
 def _own_texts(config: StudyConfig, task: Task[Any], train: Any, held_out: Sequence[str]) -> Corpus:

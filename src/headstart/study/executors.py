@@ -145,9 +145,10 @@ class RayExecutor(Executor):
                 socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
             if not self._ray.is_initialized():
                 self._ray.init(address or "local", **options)
-        memory = config.memory and config.memory * 1e9
         self._task = self._ray.remote(
-            max_retries=RETRIES, num_cpus=config.cores or 1, memory=memory
+            max_retries=RETRIES,
+            num_cpus=config.cores or 1,
+            memory=config.memory and config.memory * 1e9,
         )(attempt)
 
     def submit(self, fn: Function, *args: Any) -> Future[Any]:
@@ -193,10 +194,7 @@ class DaskExecutor(Executor):
 
 
 class SlurmExecutor(Executor):
-    """Run each job as a job of Slurm, through submitit; `--address local` tries it without.
-
-    Slurm itself repeats what it preempts and what was on a lost node.
-    """
+    """Run jobs on Slurm, which repeats lost ones, by submitit; `--address local` runs them here."""
 
     def __init__(self, config: StudyConfig, folder: Path) -> None:
         need_packages("slurm", "submitit")

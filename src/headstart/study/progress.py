@@ -18,10 +18,7 @@ JobEvent = Literal["start", "epoch", "done"]
 
 
 class StudyCallback(Callback):
-    """Receives the events of a study. Override those of interest.
-
-    Stages, and the steps and evaluations of pretraining, are those of `Callback`.
-    """
+    """Receives the events of a study, and of its pretraining. Override those of interest."""
 
     def on_plan(self, study: "Study") -> None:
         """The plan is made, and the study begins."""
@@ -44,10 +41,8 @@ class StudyCallbacks(Callbacks, StudyCallback):
 class ProgressFile(StudyCallback):
     """Append the events of a study to a file in its folder, over all of its sessions.
 
-    A study makes its folder when its plan is there; what happens before is not written. Steps of
-    pretraining are not repeated here: they are in `bases/…/metrics.jsonl`. A line is a JSON object
-    with `time`, `event` and what belongs to it: `{"time": 1763.2, "event": "epoch",
-    "arm": "scratch", …, "fold": 0, "epoch": 1, "value": 0.63}`.
+    A line is a JSON object with `time`, `event` and what belongs to it. Steps of pretraining are
+    in `bases/…/metrics.jsonl`.
     """
 
     def __init__(self, folder: Path) -> None:

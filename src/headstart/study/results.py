@@ -101,10 +101,7 @@ class Results:
         return sorted(runs, key=lambda run: (self.about["arms"].index(run[0]), *run))
 
     def scores(self, arm: str, objective: str, labels: int) -> np.ndarray:
-        """Return each row's contribution to the metric as an array (seeds, rows).
-
-        0 or 1 where a row is wrong or right; otherwise numbers whose mean is the metric.
-        """
+        """Return row scores (seeds, rows): 0 or 1, or numbers whose mean is the metric."""
         names, run = ("gold", "predicted", "score"), (arm, objective, labels)
         gold, predicted, score = (np.array(self._column(name, *run), float) for name in names)
         return np.where(np.isnan(score), gold == predicted, score)
@@ -144,11 +141,7 @@ def run_predictions(
     predictions: np.ndarray,
     gold: np.ndarray | None = None,
 ) -> pa.Table:
-    """Make the part of `predictions` that one run adds, in the order of `Results.rows`.
-
-    Predictions are probabilities (rows, classes), with the correct classes in `gold` (rows,); for
-    tasks without one class per row, what each row adds to the metric (rows,).
-    """
+    """Make a run's part of `predictions`, from probabilities or, without `gold`, row scores."""
     columns: dict[str, Any] = {name: [run[name]] * len(rows) for name in RUN} | {"row": rows}
     columns |= dict.fromkeys(("gold", "predicted", "probabilities", "score"), [None] * len(rows))
     if gold is None:

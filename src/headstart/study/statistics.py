@@ -114,8 +114,7 @@ def seed_variance(
     # Arms share the labelled rows of a seed: the variance that differences lack is correlated.
     # (`fsum` does not depend on the order of the tables.)
     separate = math.fsum(parts[a].between + parts[b].between for a, b in compared)
-    apart = math.fsum(gap.between for gap in gaps)
-    shared = max(0.0, 1 - apart / separate) if separate else 0.0
+    shared = max(0.0, 1 - math.fsum(gap.between for gap in gaps) / separate) if separate else 0.0
     # The differences of k arms are k − 1 independent ones, as each arm has k − 1 partners.
     partners = 2 * len(compared) / len(parts)
     return SeedVariance(
@@ -211,10 +210,7 @@ def paired_difference(
 def detectable_difference(
     first: Array, second: Array, variance: SeedVariance = OWN_SEEDS, level: float = LEVEL
 ) -> float:
-    """Compute the true difference that such a comparison finds with a power of `POWER`.
-
-    It depends on the variance only, not on the difference that was seen. Infinite with one seed.
-    """
+    """Compute the true difference found with a power of `POWER`; infinite with one seed."""
     _, error, freedom = _gaps(first, second, variance)
     return float(stats.t.ppf((1 + level) / 2, freedom) + stats.t.ppf(POWER, freedom)) * error
 
@@ -264,11 +260,7 @@ def named_budgets(budgets: Sequence[int]) -> list[int]:
 
 
 def closed_p_values(first: Array, second: Array, variance: SeedVariance = OWN_SEEDS) -> list[float]:
-    """Compute p-values of the named budgets, corrected by closed testing.
-
-    Scores are (budgets, seeds, rows) of the named budgets and no others. A budget's p-value is the
-    largest one of the groups of budgets that it belongs to.
-    """
+    """Compute p-values of named budgets by closed testing; scores are (budgets, seeds, rows)."""
     found = [0.0] * len(first)
     for size in range(1, len(first) + 1):
         for group in map(list, combinations(range(len(first)), size)):
@@ -305,9 +297,6 @@ def claimed_steps(
     ]
 
 
-# Labels.
-
-
 @dataclass(frozen=True)
 class PowerLaws:
     """Draws of the three numbers of error = a · n^(−b) + c."""
@@ -339,10 +328,7 @@ def _quantiles(found: Array) -> Interval:
 def fit_power_laws(
     budgets: Sequence[int], scores: Array, variance: SeedVariance = OWN_SEEDS
 ) -> PowerLaws:
-    """Draw power laws from their posterior, given an arm's scores (budgets, seeds, rows).
-
-    Budgets are ascending numbers of labels; there are at least two seeds.
-    """
+    """Draw power laws from their posterior, given scores (ascending budgets, seeds ≥ 2, rows)."""
     errors = np.maximum(1 - scores.mean((1, 2)), 1e-3)
     precision = np.linalg.inv(mean_covariance(scores, variance))
     x = np.log(np.asarray(budgets, dtype=float))
@@ -372,10 +358,7 @@ def fit_power_laws(
 def labels_needed(
     budgets: Sequence[int], scores: Array, goal: float, variance: SeedVariance = OWN_SEEDS
 ) -> Interval | str:
-    """Predict the labels that an arm needs to reach the score `goal`, between 0 and 1.
-
-    Returns the labels with their interval, or the reason why they cannot be estimated.
-    """
+    """Predict the labels that an arm needs for the score `goal`, or say why that is impossible."""
     if len(budgets) < FEWEST_BUDGETS:
         return f"a curve needs at least {FEWEST_BUDGETS} label budgets"
     if scores.shape[1] < 2:
@@ -393,12 +376,7 @@ def labels_needed(
 
 
 def labels_to_reach(budgets: Sequence[int], scores: Array, goal: float) -> float:
-    """Find the number of labels at which a measured curve first reaches `goal`.
-
-    A curve stays at the highest score so far. Between two budgets it is taken to grow evenly with
-    the logarithm of the labels. 0 where the fewest labels already reach the goal, infinity where
-    all of them do not.
-    """
+    """Find where a curve's running maximum reaches `goal`, by log(labels); else 0 or infinity."""
     reached = np.maximum.accumulate(scores)
     return float(np.exp(np.interp(goal, reached, np.log(budgets), left=-np.inf, right=np.inf)))
 
@@ -406,11 +384,7 @@ def labels_to_reach(budgets: Sequence[int], scores: Array, goal: float) -> float
 def label_savings(
     budgets: Sequence[int], first: Array, second: Array, variance: SeedVariance = OWN_SEEDS
 ) -> Interval:
-    """Find at how many labels `first` reaches what `second` reaches with the most of them.
-
-    Both are scores (budgets, seeds, rows). In the interval, 0 stands for fewer labels than the
-    fewest tried, infinity for more than the most.
-    """
+    """Find at how many labels `first` reaches `second` with the most; 0, infinity: out of range."""
     curves = np.concatenate([first, second[-1:]])
     means = curves.mean((1, 2))
     labels, low, high = labels_to_reach(budgets, means[:-1], means[-1]), 0.0, math.inf

@@ -47,20 +47,8 @@ from headstart.model.presets import Preset, preset, preset_of
 from headstart.model_card import CARD
 from headstart.objectives import OBJECTIVES
 from headstart.run import SUMMARY, ClassifierRun, NetworkRun, Run, read_summary, write_summary
-from headstart.study import executors
+from headstart.study import executors, jobs
 from headstart.study.data import StudyData, gold_names, has_classes, read_data, split_sizes
-from headstart.study.jobs import (
-    INITIAL,
-    Inputs,
-    JobResult,
-    oof_of,
-    read_result,
-    result_file,
-    run_folder,
-    run_job,
-    shared_rows,
-    write_result,
-)
 from headstart.study.plan import (
     Job,
     Plan,
@@ -92,7 +80,7 @@ class Study:
     data: StudyData
     plan: Plan
     resumed: bool = False  # it began in an earlier session
-    results: dict[Job, JobResult] = field(default_factory=dict)  # of finished jobs
+    results: dict[Job, jobs.JobResult] = field(default_factory=dict)  # of finished jobs
 
     @property
     def jobs(self) -> list[Job]:
@@ -107,8 +95,7 @@ class Study:
     @property
     def minutes(self) -> float:
         """Of all jobs in all sessions, as many at the same time as the plan says."""
-        seconds = sum(one.facts["seconds"] for one in self.results.values())
-        return seconds / self.plan.jobs / 60
+        return sum(one.facts["seconds"] for one in self.results.values()) / self.plan.jobs / 60
 
     def seconds_left(self) -> float | None:
         """Estimate the time of the unfinished jobs from finished ones of the same kind."""
@@ -150,11 +137,7 @@ def plan_study(
     callback: StudyCallback | None = None,
     plan: Path | None = None,
 ) -> Study:
-    """Read the data and make the plan; nothing is written.
-
-    The config must be the folder's own where the study is started again. `plan` was made before
-    for this config and data; a study that is started again has its own.
-    """
+    """Read the data and make the plan, or check one that was made before; nothing is written."""
     callback = callback or StudyCallback()
     config.validate()
     check_folder(folder)
@@ -173,9 +156,9 @@ def plan_study(
     study = Study(config, folder, data, planned, resumed)
     if resumed:
         study.results = {
-            job: read_result(folder, job)
+            job: jobs.read_result(folder, job)
             for job in study.jobs
-            if result_file(folder, job).is_file()
+            if jobs.result_file(folder, job).is_file()
         }
     return study
 
@@ -201,10 +184,7 @@ def run_study(
     plan: Path | None = None,
     command: str = "",
 ) -> Results:
-    """Run or resume a study and write its results; see `plan_study`.
-
-    The report shows the `command`.
-    """
+    """Run or resume a study and write its results; the report shows the `command`."""
     callback = callback or StudyCallback()
     study = plan_study(config, folder, callback=callback, plan=plan)
     return finish_study(study, callback, command=command)
@@ -241,7 +221,7 @@ def _run_all(study: Study, executor: executors.Executor, callback: StudyCallback
     quick = {arm.name for arm in table if not arm.needs and not arm.is_network}
     with_text = {arm.name for arm in table if arm.needs & {"tokenizer", "vectors"}}
     run_jobs(study, quick, {}, executor, callback)
-    inputs: dict[Path, Inputs] = {}
+    inputs: dict[Path, jobs.Inputs] = {}
     for place in study.plan.text_places(study.config) if study.unfinished(every) else []:
         paths = prepare_text(study, place, callback) if study.unfinished(with_text) else {}
         paths |= prepare_bases(study, place, callback)
@@ -252,14 +232,14 @@ def _run_all(study: Study, executor: executors.Executor, callback: StudyCallback
 def run_jobs(
     study: Study,
     arms: set[str],
-    inputs: dict[Path, Inputs],
+    inputs: dict[Path, jobs.Inputs],
     executor: executors.Executor,
     callback: StudyCallback,
 ) -> None:
     """Run the unfinished jobs of some arms, each as soon as those that it needs are finished."""
     plan, config = study.plan, study.config
     waiting = study.unfinished(arms)
-    running: dict[Future[JobResult], Job] = {}
+    running: dict[Future[jobs.JobResult], Job] = {}
     while waiting or running:
         needed = {job: plan.needed(job, config) for job in waiting}
         ready = [job for job in waiting if all(one in study.results for one in needed[job])]
@@ -271,7 +251,7 @@ def run_jobs(
                 continue
             callback.on_job(job, "start")
             future = executor.submit(
-                run_job,
+                jobs.run_job,
                 job,
                 config,
                 plan,
@@ -290,8 +270,8 @@ def run_jobs(
             _finish(study, executors.result_of(future), callback)
 
 
-def _finish(study: Study, result: JobResult, callback: StudyCallback) -> None:
-    write_result(result, study.folder)
+def _finish(study: Study, result: jobs.JobResult, callback: StudyCallback) -> None:
+    jobs.write_result(result, study.folder)
     study.results[result.job] = replace(result, run=None)
     is_measured = result.job in study.trainings
     value = result.value("validation", study.data.task.metric) if is_measured else None
@@ -299,10 +279,7 @@ def _finish(study: Study, result: JobResult, callback: StudyCallback) -> None:
 
 
 def prepare_text(study: Study, place: tuple[int, int], callback: StudyCallback) -> dict[str, str]:
-    """Write the tokenizer and, for arms that need them, the PPMI-SVD vectors of the corpus.
-
-    Returns the paths of both by name, for the jobs of a place: a seed and a fold.
-    """
+    """Write the tokenizer and, if needed, PPMI-SVD vectors of a place; return paths by name."""
     config, folder = study.config, study.text_folder(*place) / "tokenizer"
     data = study.data.fold(*place)
     if data.corpus is None and config.base:
@@ -333,12 +310,7 @@ def prepare_text(study: Study, place: tuple[int, int], callback: StudyCallback) 
 
 
 def prepare_bases(study: Study, place: tuple[int, int], callback: StudyCallback) -> dict[str, str]:
-    """Pretrain the bases of a place that are not finished; return all of them by name.
-
-    A base is pretrained once, not once per seed: seeds vary the labelled rows and the head, and
-    intervals do not cover the variance between pretrainings. In a study in folds whose training
-    texts are the corpus, each fold of each seed has its own base.
-    """
+    """Pretrain the bases of a place that are not finished; return all of them by name."""
     config, found = study.config, {}
     is_needed = config.needs_base or (config.base and config.has_networks)
     initial = any(arm.start == "initial" for arm in config.arm_table)
@@ -357,7 +329,7 @@ def prepare_bases(study: Study, place: tuple[int, int], callback: StudyCallback)
             resume=resume,
             callbacks=[callback],
             corpus=study.data.fold(*place).corpus,
-            save_initial=folder / INITIAL if initial else None,
+            save_initial=folder / jobs.INITIAL if initial else None,
         )
     for arm in config.arm_table:
         if arm.is_foreign:
@@ -366,18 +338,12 @@ def prepare_bases(study: Study, place: tuple[int, int], callback: StudyCallback)
     return found
 
 
-# The results.
-
-
 def make_study_results(study: Study, best: Job, saved: Job | None, *, command: str) -> Results:
-    """Put the results of all trainings into one table.
-
-    The run of `saved` is in `best/`: another one than the best, where that cannot be saved.
-    """
+    """Put the results of all trainings into one table; the run of `saved` is in `best/`."""
     data, task, values, tables = study.data, study.data.task, [], []
     test: Any = data.splits.test
     gold = np.asarray(test.labels) if has_classes(task) else None
-    runs: dict[tuple[Any, ...], list[JobResult]] = {}  # of the folds of each run
+    runs: dict[tuple[Any, ...], list[jobs.JobResult]] = {}  # of the folds of each run
     for job in study.trainings:
         runs.setdefault(tuple(job.run.values()), []).append(study.results[job])
     for folds in runs.values():
@@ -396,7 +362,7 @@ def make_study_results(study: Study, best: Job, saved: Job | None, *, command: s
     )
 
 
-def _mean_values(folds: Sequence[JobResult], rows: Sequence[int]) -> list[dict[str, Any]]:
+def _mean_values(folds: Sequence[jobs.JobResult], rows: Sequence[int]) -> list[dict[str, Any]]:
     """Average the values of a run's folds by their test rows, up to the last epoch of all."""
     found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for value in chain.from_iterable(one.values for one in folds):
@@ -413,10 +379,7 @@ def _mean_values(folds: Sequence[JobResult], rows: Sequence[int]) -> list[dict[s
 
 
 def _facts(study: Study, pretraining: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the facts of each training with the cost of everything that it needs.
-
-    That is its pretraining and the selection that seeds share; for a stack, its members.
-    """
+    """Return the facts of each training; its costs include pretraining, selection and members."""
     config, plan = study.config, study.plan
     lasts = {part["objective"]: part["points"][-1] for part in pretraining if part["points"]}
     found: dict[Job, dict[str, Any]] = {}
@@ -426,8 +389,7 @@ def _facts(study: Study, pretraining: Sequence[dict[str, Any]]) -> list[dict[str
         saved = study.results[plan.saved(job)].facts
         if job.labels == plan.budgets[-1] and "bytes" in saved:
             facts["bytes"] = saved["bytes"]
-        weights = facts.get("weights", {})
-        members = [found[one] for one in needed if weights.get(one.arm)]
+        members = [found[one] for one in needed if facts.get("weights", {}).get(one.arm)]
         for name in ("seconds", "test_seconds", "bytes") if members else ():
             if all(name in one for one in members):
                 facts[name] = facts.get(name, 0) + sum(one[name] for one in members)
@@ -435,9 +397,11 @@ def _facts(study: Study, pretraining: Sequence[dict[str, Any]]) -> list[dict[str
             facts["seconds"] += study.results[needed[0]].facts["selection_seconds"]
         if arm.start == "base" and "base" in arm.needs:
             facts["seconds"] += lasts.get(job.objective, {}).get("seconds", 0.0)
-    for facts in found.values():  # as if each fold had predicted all rows
-        facts["test_seconds"] *= plan.folds
-    return [{**job.run, **facts} for job, facts in found.items()]
+    return [
+        # As if each fold had predicted all rows.
+        {**job.run, **facts, "test_seconds": plan.folds * facts["test_seconds"]}
+        for job, facts in found.items()
+    ]
 
 
 def _about(study: Study, command: str) -> dict[str, Any]:
@@ -458,8 +422,9 @@ def _about(study: Study, command: str) -> dict[str, Any]:
             "is saved"
         )
     if config.needs_base and len(plan.text_places(config)) == 1:
-        one_base = "each objective has one base, so the intervals do not cover other pretrainings"
-        notes.append(one_base)
+        notes.append(
+            "each objective has one base, so the intervals do not cover other pretrainings"
+        )
     return {
         "dataset": config.name or dataset_name(config.dataset),
         "corpus": corpus,
@@ -524,22 +489,18 @@ def _pretraining(study: Study) -> list[dict[str, Any]]:
     return found
 
 
-# The best model.
-
-
-def measure(results: Sequence[JobResult], data: StudyData, *, selection: str) -> dict[Job, float]:
-    """Measure losses of the same budget on the same rows, out-of-fold.
-
-    The loss of a task without classes, or on the validation part, is the negative metric.
-    """
+def measure(
+    results: Sequence[jobs.JobResult], data: StudyData, *, selection: str
+) -> dict[Job, float]:
+    """Measure losses on the same out-of-fold rows; without, the negative validation metric."""
     if selection != "budget" or not all(len(one.oof_rows) for one in results):
         return {one.job: -one.value("validation", data.task.metric) for one in results}
     found = {}
     for one in results:
         place = (one.job.seed, one.job.fold)
         alike = [other for other in results if (other.job.seed, other.job.fold) == place]
-        rows = shared_rows(alike)
-        oof = oof_of(one, rows)
+        rows = jobs.shared_rows(alike)
+        oof = jobs.oof_of(one, rows)
         if has_classes(data.task):
             train = data.rows(one.job.labels, *place).train
             found[one.job] = log_loss(normalized(oof), np.asarray(train.labels)[rows])
@@ -594,11 +555,10 @@ def _write_run(new: Path, job: Job, study: Study) -> None:
         place = new / MEMBERS / safe_name(one.arm)
         shutil.copytree(_run_of(one, study), place)
         members[place.name] = Run.open(place)
-    settings: Any = {**study.config.dataset_settings(), "seed": job.seed}
-    scorer = Stack([weights[one.arm] for one in used], members)
+    stack = Stack([weights[one.arm] for one in used], members)
     save_arm(
-        ClassifierRun(new, scorer, task=study.data.task),
-        FinetuneConfig(**settings),
+        ClassifierRun(new, stack, task=study.data.task),
+        FinetuneConfig(**{**study.config.dataset_settings(), "seed": job.seed}),
         study.data.rows(job.labels, job.seed, job.fold),
         new,
         arm=job.arm,
@@ -606,7 +566,7 @@ def _write_run(new: Path, job: Job, study: Study) -> None:
 
 
 def _run_of(job: Job, study: Study) -> Path:
-    return run_folder(study.folder, study.plan.same_as(job))
+    return jobs.run_folder(study.folder, study.plan.same_as(job))
 
 
 def _expected(new: Path, job: Job, study: Study) -> dict[str, Any]:

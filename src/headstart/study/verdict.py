@@ -24,9 +24,6 @@ SMALLER = 2.0  # times, to be an alternative
 FILE_KINDS = {"tagging": "conll", "spans": "jsonl"}  # that predictions are read from and written to
 
 
-# Numbers in words.
-
-
 def signed(value: float) -> str:
     """Write a difference in points, with a real minus sign."""
     text = f"{100 * value:.1f}"
@@ -79,9 +76,6 @@ def milliseconds_words(milliseconds: float) -> str:
 
 def _capital(sentence: str) -> str:
     return sentence[:1].upper() + sentence[1:]
-
-
-# Whether pretraining helped.
 
 
 @dataclass(frozen=True)
@@ -192,9 +186,6 @@ def _compared(gap: Difference, where: str = "") -> str:
     if interval.excludes(0):
         word += " after correction for several comparisons"
     return f"{word}{where} ({signed(interval.value)} points, {level} {within(interval)})"
-
-
-# Which arm to take.
 
 
 @dataclass(frozen=True)

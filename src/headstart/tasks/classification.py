@@ -19,21 +19,15 @@ from torch import Tensor
 
 from headstart.config import Pooling
 from headstart.data.dataset import Dataset, as_text, split_labels
+from headstart.evaluation import metrics
 from headstart.evaluation.calibration import (
+    CERTAINTY,
     CERTAINTY_NOTE,
     Floats,
     at_temperature,
     fit_temperature,
-    is_certain,
     log_loss,
     measure_calibration,
-)
-from headstart.evaluation.metrics import (
-    RowScores,
-    class_table,
-    confident_mistakes,
-    f1_scores,
-    mean_scores,
 )
 from headstart.model.config import ClassificationConfig
 from headstart.model.presets import Preset
@@ -52,10 +46,7 @@ THRESHOLD = 0.5  # a label is predicted from this probability on
 
 
 class Classification(Task[Dataset]):
-    """One of the classes for each text; the loss is cross-entropy.
-
-    Scores are logits (rows, classes).
-    """
+    """One of the classes for each text; scores are logits (rows, classes)."""
 
     name: ClassVar[str] = "classification"
     prediction_fields: ClassVar[tuple[str, ...]] = ("label", "probability", "probabilities")
@@ -76,14 +67,13 @@ class Classification(Task[Dataset]):
         return usual if pooling is None else replace(usual, pooling=pooling)
 
     def encode(self, rows: Dataset, encoding: TextEncoding) -> Examples:
-        ids = encoding.encode(rows.texts)
-        longer = sum(len(one) > encoding.room for one in ids)
+        ids, truncates = encoding.encode(rows.texts), encoding.long == "truncate"
         return Examples(
             tokens=[encoding.windows(one) for one in ids],
             owners=np.arange(len(ids)),
             targets=list(rows.labels),
             weights=row_weights(rows),
-            cut=longer if encoding.long == "truncate" else 0,
+            cut=sum(len(one) > encoding.room for one in ids) if truncates else 0,
         )
 
     def loss(self, outputs: Tensor, batch: LabelledBatch) -> Tensor:
@@ -118,7 +108,7 @@ class Classification(Task[Dataset]):
                 "predicted": self.labels[one["predicted"]],
                 "confidence": one["confidence"],
             }
-            for one in confident_mistakes(probabilities, rows.labels)
+            for one in metrics.confident_mistakes(probabilities, rows.labels)
         ]
         confusion = confusion_matrix(rows.labels, predicted, labels=numbers)
         counts = confusion.diagonal(), confusion.sum(axis=0), confusion.sum(axis=1)
@@ -126,22 +116,23 @@ class Classification(Task[Dataset]):
             **Task.report(self, scores, rows, temperature),
             "calibration": measure_calibration(scores, rows.labels, temperature),
             "confusion": confusion.tolist(),
-            "classes": class_table(self.labels, *counts),
+            "classes": metrics.class_table(self.labels, *counts),
             "mistakes": mistakes,
         }
 
     def notes(self, scores: Floats, rows: Dataset, temperature: float = 1.0) -> list[str]:
         p = self.probabilities(scores, temperature)
-        return [CERTAINTY_NOTE] if is_certain(np.stack([p, 1 - p], axis=-1)) else []
+        certain = p.size and (np.maximum(p, 1 - p) >= CERTAINTY).all()
+        return [CERTAINTY_NOTE] if certain else []
 
-    def row_scores(self, scores: Floats, rows: Dataset) -> dict[str, RowScores]:
+    def row_scores(self, scores: Floats, rows: Dataset) -> dict[str, metrics.RowScores]:
         classes = np.arange(len(self.labels))
         wanted = np.asarray(rows.labels)[:, None] == classes  # (rows, classes)
         given = scores.argmax(axis=1)[:, None] == classes
         correct = wanted & given
         return {
-            "accuracy": mean_scores(correct.any(axis=1)),
-            "macro_f1": f1_scores(correct, given, wanted),
+            "accuracy": metrics.mean_scores(correct.any(axis=1)),
+            "macro_f1": metrics.f1_scores(correct, given, wanted),
         }
 
     def trivial(self, train: Dataset, rows: Dataset) -> tuple[str, Floats]:
@@ -162,11 +153,7 @@ class Classification(Task[Dataset]):
 
 
 class Pairs(Classification):
-    """One of the classes for each pair of texts.
-
-    The network reads `<begin> A <separator> B <end>` at once, as in BERT's next-sentence objective.
-    Where both texts do not fit, the longer one is cut first.
-    """
+    """One of the classes for each pair of texts, read as `<begin> A <separator> B <end>`."""
 
     name: ClassVar[str] = "pairs"
     input_names: ClassVar[tuple[str, ...]] = ("text", "second_text")
@@ -201,9 +188,8 @@ class Pairs(Classification):
 class MultiLabel(Classification):
     """A set of labels for each text, which may be empty.
 
-    Each label has a sigmoid and a binary cross-entropy, averaged over the labels. Rows name their
-    labels as a list, or with `|`, `;` or `,` in between. `label_names` of its rows are combinations
-    ("comedy|drama"); the task's labels are their parts.
+    Each label has a sigmoid and a binary cross-entropy, averaged over the labels. `label_names` of
+    its rows are combinations ("comedy|drama"); the task's labels are their parts.
     """
 
     name: ClassVar[str] = "multi-label"
@@ -245,17 +231,17 @@ class MultiLabel(Classification):
         counts = (true * given).sum(axis=0), given.sum(axis=0), true.sum(axis=0)
         return {
             **Task.report(self, scores, rows, temperature),
-            "classes": class_table(self.labels, *counts),
+            "classes": metrics.class_table(self.labels, *counts),
         }
 
-    def row_scores(self, scores: Floats, rows: Dataset) -> dict[str, RowScores]:
+    def row_scores(self, scores: Floats, rows: Dataset) -> dict[str, metrics.RowScores]:
         true = self.matrix(rows)
         predicted = (self.probabilities(scores) >= THRESHOLD).astype(np.int64)
         counts = true * predicted, predicted, true
         return {
-            "micro_f1": f1_scores(*(one.sum(axis=1) for one in counts)),
-            "macro_f1": f1_scores(*counts),
-            "accuracy": mean_scores((true == predicted).all(axis=1)),
+            "micro_f1": metrics.f1_scores(*(one.sum(axis=1) for one in counts)),
+            "macro_f1": metrics.f1_scores(*counts),
+            "accuracy": metrics.mean_scores((true == predicted).all(axis=1)),
         }
 
     def trivial(self, train: Dataset, rows: Dataset) -> tuple[str, Floats]:

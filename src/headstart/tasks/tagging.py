@@ -18,16 +18,8 @@ from torch import Tensor
 from headstart.config import Pooling
 from headstart.data.dataset import Sentences
 from headstart.data.words import split_words
+from headstart.evaluation import metrics
 from headstart.evaluation.calibration import at_temperature, log_loss
-from headstart.evaluation.metrics import (
-    RowScores,
-    class_table,
-    count_entities,
-    f1_scores,
-    find_entities,
-    is_entity_tag,
-    ratio_scores,
-)
 from headstart.model.config import TaggingConfig
 from headstart.model.presets import Preset
 from headstart.tasks.task import (
@@ -56,7 +48,9 @@ class Tagging(Task[Sentences]):
 
     def __init__(self, labels: Sequence[str]) -> None:
         super().__init__(labels)
-        self.entities = any(tag != "O" for tag in labels) and all(map(is_entity_tag, labels))
+        self.entities = any(tag != "O" for tag in labels) and all(
+            map(metrics.is_entity_tag, labels)
+        )
         self.metric = "f1" if self.entities else "accuracy"
 
     def match_labels(self, rows: Sentences, where: str) -> Sentences:
@@ -145,23 +139,23 @@ class Tagging(Task[Sentences]):
         found = super().report(scores, rows, temperature)
         if self.entities:
             kinds, counts = self._counts(scores, rows)
-            found["classes"] = class_table(kinds, *counts.sum(axis=1))
+            found["classes"] = metrics.class_table(kinds, *counts.sum(axis=1))
         return found
 
-    def row_scores(self, scores: TagScores, rows: Sentences) -> dict[str, RowScores]:
+    def row_scores(self, scores: TagScores, rows: Sentences) -> dict[str, metrics.RowScores]:
         correct = [
             np.sum(one.argmax(axis=1) == np.asarray(tags[: len(one)]))
             for one, tags in zip(scores, rows.tags, strict=True)
         ]
-        found = {"accuracy": ratio_scores(correct, [len(tags) for tags in rows.tags])}
+        found = {"accuracy": metrics.ratio_scores(correct, [len(tags) for tags in rows.tags])}
         if self.entities:
             kinds, counts = self._counts(scores, rows)
             hits, given, wanted = counts.sum(axis=2)
-            found["f1"] = f1_scores(hits, given, wanted)
-            found["precision"] = ratio_scores(hits, given)
-            found["recall"] = ratio_scores(hits, wanted)
+            found["f1"] = metrics.f1_scores(hits, given, wanted)
+            found["precision"] = metrics.ratio_scores(hits, given)
+            found["recall"] = metrics.ratio_scores(hits, wanted)
             if kinds:
-                found["macro_f1"] = f1_scores(*counts)
+                found["macro_f1"] = metrics.f1_scores(*counts)
         return found
 
     def trivial(self, train: Sentences, rows: Sentences) -> tuple[str, TagScores]:
@@ -186,7 +180,7 @@ class Tagging(Task[Sentences]):
         for one, tags in zip(scores, rows.tags, strict=True):
             named = [self.labels[tag] for tag in one.argmax(axis=1)]
             predicted.append(named + ["O"] * (len(tags) - len(named)))
-        return count_entities(true, predicted)
+        return metrics.count_entities(true, predicted)
 
 
 def _entities(
@@ -195,7 +189,7 @@ def _entities(
     """List the entities of a tagged text with their places."""
     places = find_words_in(text, words)
     found = []
-    for one in find_entities(tags):
+    for one in metrics.find_entities(tags):
         start, end = places[one.start][0], places[one.end - 1][1]
         found.append(
             {

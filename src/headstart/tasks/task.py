@@ -268,42 +268,20 @@ class LabelledBatch:
 
 
 class Task(ABC, Generic[Rows]):
-    """One kind of prediction; an instance has one set of labels.
+    """One kind of prediction; an instance has one set of labels."""
 
-    Attributes
-    ----------
-    name : str
-        The value of `--task`.
-    input_names : tuple of str
-        What one prediction needs: one text, or two.
-    prediction_fields : tuple of str
-        The keys of a prediction.
-    file_suffixes : tuple of str
-        The formats in which predictions are written.
-    row_name : str
-        The unit of the rows, in messages.
-    supports_windows : bool
-        Whether long texts can be read in windows.
-    whole_texts : bool
-        Whether a target belongs to a whole text and not to its tokens.
-    metric_names : tuple of str
-        The names of `metrics` that curves show, without "loss".
-    metric : str
-        The main one, by default the first of them; higher is better.
-    """
-
-    name: ClassVar[str]
-    input_names: ClassVar[tuple[str, ...]] = ("text",)
-    prediction_fields: ClassVar[tuple[str, ...]]
-    file_suffixes: ClassVar[tuple[str, ...]]
-    row_name: ClassVar[str] = "rows"
-    supports_windows: ClassVar[bool] = True
-    whole_texts: ClassVar[bool] = False
-    metric_names: ClassVar[tuple[str, ...]]
+    name: ClassVar[str]  # the value of `--task`
+    input_names: ClassVar[tuple[str, ...]] = ("text",)  # what one prediction needs: one or two
+    prediction_fields: ClassVar[tuple[str, ...]]  # the keys of a prediction
+    file_suffixes: ClassVar[tuple[str, ...]]  # the formats in which predictions are written
+    row_name: ClassVar[str] = "rows"  # the unit of the rows, in messages
+    supports_windows: ClassVar[bool] = True  # whether long texts can be read in windows
+    whole_texts: ClassVar[bool] = False  # whether a target belongs to a text, not to its tokens
+    metric_names: ClassVar[tuple[str, ...]]  # those of `metrics` that curves show, without "loss"
 
     def __init__(self, labels: Sequence[str]) -> None:
         self.labels = tuple(labels)
-        self.metric = self.metric_names[0]
+        self.metric = self.metric_names[0]  # the main one; higher is better
         self._numbers = {label: number for number, label in enumerate(labels)}
 
     @abstractmethod
@@ -312,10 +290,7 @@ class Task(ABC, Generic[Rows]):
 
     @abstractmethod
     def head(self, preset: Preset, pooling: Pooling | None) -> HeadConfig:
-        """Describe the head for a base of this preset.
-
-        `pooling` overrides the preset's; heads that score tokens have none, and configs reject it.
-        """
+        """Describe the head for a base of this preset; `pooling` is for heads that pool."""
 
     @abstractmethod
     def loss(self, outputs: Tensor, batch: LabelledBatch) -> Tensor:
@@ -417,11 +392,7 @@ def run_network(
     batch_tokens: int = BATCH_TOKENS,
     progress: ProgressCallback | None = None,
 ) -> list[Output]:
-    """Compute the head's outputs of each example, in order; batches hold similar lengths.
-
-    A head that scores tokens has one row per token. The windows of a text are read in any batch;
-    only their pooled vectors are joined.
-    """
+    """Compute the head's outputs of each example; windows of a text are joined at the end."""
     device = next(model.parameters()).device
     windows = examples.by_window()
     call = model.vectors if examples.is_pooled else model

@@ -56,16 +56,10 @@ def prepare_corpus(
     config: PretrainConfig,
     *,
     callback: Callback | None = None,
-    corpus: Corpus | None = None,
-    tokenizer: Tokenizer | None = None,
+    corpus: Corpus | None = None,  # by default, the config's is read
+    tokenizer: Tokenizer | None = None,  # of a run that is resumed
 ) -> PretrainData:
-    """Read, tokenize and store the corpus; every part is cached by its content.
-
-    Parameters
-    ----------
-    corpus : one that is open already; else the config's is read.
-    tokenizer : that of a run which is resumed; else the config's, the base's, or a new one.
-    """
+    """Read, tokenize and store the corpus; every part is cached by its content."""
     callback = callback or Callback()
     corpus = corpus or open_corpus(config)
     tokenizer = tokenizer or find_tokenizer(config, corpus, callback)

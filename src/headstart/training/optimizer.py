@@ -92,16 +92,13 @@ def make_optimizer(
 
 
 def clip_gradients(parameters: Iterable[nn.Parameter], max_norm: float) -> float:
-    """Scale all gradients so that their common norm is at most `max_norm`; returns the norm.
-
-    Sparse gradients are coalesced first: a row that occurs twice has one gradient.
-    """
+    """Scale all gradients to a common norm of at most `max_norm`; return the norm."""
     gradients: list[Tensor] = []
     for parameter in parameters:
         if parameter.grad is None:
             continue
         if parameter.grad.is_sparse:
-            parameter.grad = parameter.grad.coalesce()
+            parameter.grad = parameter.grad.coalesce()  # one gradient for a row that occurs twice
         gradients.append(parameter.grad._values() if parameter.grad.is_sparse else parameter.grad)
     norm = float(nn.utils.get_total_norm(gradients))
     if norm > max_norm:

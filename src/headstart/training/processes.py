@@ -136,12 +136,7 @@ class Processes:
         return slice(self.rank * items // self.count, (self.rank + 1) * items // self.count)
 
     def join(self, mine: Tensor, items: int) -> Tensor:
-        """Return the rows of all processes in order; those of this one keep their gradient.
-
-        Parameters
-        ----------
-        mine : Tensor of shape (rows of `share(items)`, …)
-        """
+        """Join the rows of all processes, of each those of `share`; mine keep their gradient."""
         if self.count == 1:
             return mine
         parts = []
@@ -154,10 +149,7 @@ class Processes:
         return torch.cat(parts)
 
     def agree_to_stop(self, requested: bool) -> bool:
-        """Return whether all stop after this step, because one was asked to.
-
-        With several processes the request goes with the gradients of the next step.
-        """
+        """Return whether all stop after this step; requests go with the next step's gradients."""
         self._stop_requested = requested
         return requested if self.count == 1 else self._stop_agreed
 

@@ -20,7 +20,7 @@ from headstart.config import Config, MachineSettings, check_new, hf_name
 from headstart.data.sources import check_outside
 from headstart.data.tokenizers import hash_of
 from headstart.errors import HeadstartError
-from headstart.files import IDENTITY, read_object, replacing, write_text
+from headstart.files import IDENTITY, read_object, replacing, write_json
 from headstart.machine import resolve_machine
 from headstart.model.checkpoint import WEIGHTS, check_weights
 
@@ -32,10 +32,7 @@ C = TypeVar("C", bound=MachineSettings)
 
 
 def start_config(config: C, folder: Path | None, *, resume: bool, sources: list[str]) -> C:
-    """Check the config and the folder, and fill in what the machine decides.
-
-    None of the `sources`, the files that are read, may lie in the folder.
-    """
+    """Check config and folder, which must hold no source, and let the machine fill in the rest."""
     config.validate()
     if folder is not None:
         check_outside(folder, sources)
@@ -50,8 +47,8 @@ def write_start(
     folder: Path, config: Config, identity: dict[str, str], plan: dict[str, Any]
 ) -> None:
     """Write identity, plan and, last, the config: with it, the folder is a run."""
-    write_text(folder / IDENTITY, json.dumps(identity, indent=2) + "\n")
-    write_text(folder / PLAN_FILE, json.dumps(plan, indent=2, ensure_ascii=False) + "\n")
+    write_json(folder / IDENTITY, identity)
+    write_json(folder / PLAN_FILE, plan)
     config.save(folder)
 
 

@@ -64,11 +64,7 @@ class TrainState:
 
 
 class Interrupted(BaseException):
-    """The training was stopped by the user or the system; everything is saved.
-
-    Like `KeyboardInterrupt` it is not an `Exception`, so that a search that continues after a
-    failed training (`error_score` of scikit-learn) stops.
-    """
+    """A stop by user or system; no `Exception`, so that a search over settings stops, too."""
 
     def __init__(self, step: int) -> None:
         super().__init__(step)
@@ -93,8 +89,7 @@ class WeightAverage:
         number = step // self.epoch_steps + self.count(steps) - -(-steps // self.epoch_steps)
         if step % self.epoch_steps == 0 and number >= 1:
             for name, weights in self.model.named_parameters():
-                mean = self.mean.setdefault(name, torch.zeros_like(weights))
-                mean.lerp_(weights, 1 / number)
+                self.mean.setdefault(name, torch.zeros_like(weights)).lerp_(weights, 1 / number)
 
     def swap(self) -> None:
         """Exchange the model's weights and their mean, if there is one."""
@@ -106,32 +101,24 @@ class WeightAverage:
 class Trainer:
     """Train a model for a number of steps.
 
-    Parameters
-    ----------
-    batches : returns the micro-batches of a step. Their losses are divided by the targets of all of
-        them, so that accumulation equals the large batch.
-    evaluate : returns named numbers, "loss" among them.
-    epoch_steps : steps of an epoch of fine-tuning, at whose ends weights are averaged.
-    folder : where checkpoints are saved; without it nothing is written.
-    selection : takes the metrics and whether this is the last evaluation; the lowest value is the
-        best.
-    save_best : called when an evaluation is the best so far.
-    processes : those that share the training; the first one writes.
+    The losses of a step's micro-batches are divided by the targets of all of them, so that
+    accumulation equals the large batch. `selection` takes the metrics and whether this is the last
+    evaluation; the lowest value is the best.
     """
 
     def __init__(
         self,
         model: nn.Module,
-        batches: Callable[[int], list[MicroBatch]],
-        evaluate: Callable[[], dict[str, float]],
+        batches: Callable[[int], list[MicroBatch]],  # of a step
+        evaluate: Callable[[], dict[str, float]],  # named numbers, "loss" among them
         config: PretrainConfig | FinetuneConfig,
         *,
-        epoch_steps: int = 1,
-        folder: Path | None = None,
+        epoch_steps: int = 1,  # of fine-tuning; at the ends of epochs, weights are averaged
+        folder: Path | None = None,  # for checkpoints; without it nothing is written
         callback: Callback | None = None,
         selection: Callable[[dict[str, float], bool], float] = lambda found, last: found["loss"],
-        save_best: Callable[[], object] = lambda: None,
-        processes: Processes | None = None,
+        save_best: Callable[[], object] = lambda: None,  # called after the best one so far
+        processes: Processes | None = None,  # that share the training; the first one writes
     ) -> None:
         self.processes = processes or Processes({})  # alone
         self.model, self.batches, self.evaluate = model, batches, evaluate
@@ -173,8 +160,7 @@ class Trainer:
                     self._evaluate(began, last)
                     self.average.swap()
                 stopping = self.processes.agree_to_stop(stop.is_set())
-                due = time.monotonic() - saved >= self.config.save_seconds
-                if due or last or stopping:
+                if last or stopping or time.monotonic() - saved >= self.config.save_seconds:
                     self._save()
                     saved = time.monotonic()
                 if stopping and not last:
@@ -245,10 +231,7 @@ class Trainer:
         state.step += 1
 
     def learning_rate(self, step: int) -> float:
-        """Return the learning rate of a step, counted from 0.
-
-        It rises and falls to zero in straight lines, or is constant (the lab's).
-        """
+        """Return a step's rate: linear up and down to zero, or constant (the lab's)."""
         highest, steps = self.config.learning_rate, self.state.steps
         if getattr(self.config, "schedule", "linear") == "constant":
             return highest

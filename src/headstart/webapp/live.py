@@ -49,7 +49,8 @@ def live_document(folder: Path, *, running: bool) -> dict[str, Any]:
         return {"stage": "reading the data", "trainings": None}
     figures = [_epoch_figure(epochs, latest, metric_name(plan["metric"]))] if latest else []
     for objective in plan["objectives"]:
-        lines = _read_steps(folder, objective)
+        newest = sorted((folder / "bases").glob(f"{objective}*/{METRICS_FILE}"))[-1:]
+        lines = [line for path in newest for line in read_metrics(path)]
         if len(lines) > 1:
             pictures = [loss_chart(objective, loss_curve(lines), frame) for frame in (WIDE, PHONE)]
             figures.append(_figure(f"Pretraining, {objective}: loss by tokens", pictures))
@@ -83,9 +84,3 @@ def _epoch_figure(epochs: Mapping[Cell, Epochs], latest: Cell, metric: str) -> d
 def _figure(caption: str, pictures: Sequence[str], *, seeds: bool = False) -> dict[str, Any]:
     wide, phone = pictures
     return {"caption": caption, "wide": wide, "phone": phone, "seeds": seeds}
-
-
-def _read_steps(folder: Path, objective: str) -> list[dict[str, Any]]:
-    """Read the steps of the newest base of an objective."""
-    paths = sorted((folder / "bases").glob(f"{objective}*/{METRICS_FILE}"))
-    return read_metrics(paths[-1]) if paths else []

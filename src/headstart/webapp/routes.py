@@ -27,7 +27,7 @@ from headstart.errors import HeadstartError
 from headstart.serve.http import GuardedRoute
 from headstart.webapp.live import live_document
 from headstart.webapp.preview import look_at
-from headstart.webapp.studies import AppStudy, Studies, file_name, save_upload, shown_name
+from headstart.webapp.studies import AppStudy, file_name, save_upload, shown_name
 
 READING = ("task", "text_column", "second_column", "label_column")
 PLANNING = ("minutes", "seeds", "labels", "arms", "objectives")
@@ -58,8 +58,7 @@ FIXES = {
 
 async def find_study(request: Request, study_id: str) -> AppStudy:
     """Return the study that the address names."""
-    studies: Studies = request.app.state.studies
-    return studies.find(study_id)
+    return request.app.state.studies.find(study_id)
 
 
 Study = Annotated[AppStudy, Depends(find_study)]
@@ -163,16 +162,15 @@ async def plan(request: Request, study: OpenStudy, given: Given) -> Document:
 
 @api.post("/{study_id}/start", status_code=202)
 async def start(request: Request, study: Study) -> Document:
-    every = request.app.state.studies.all()
-    running = [one.name for one in every if one.job("study").is_running]
     if study.job("study").is_running:
         return document(study)
-    if running:
-        raise HeadstartError(
-            f"another study is running: {running[0]}",
-            fix="wait until it is finished, or stop it: two at once would both be slow",
-            code="conflict",
-        )
+    for one in request.app.state.studies.all():
+        if one.job("study").is_running:
+            raise HeadstartError(
+                f"another study is running: {one.name}",
+                fix="wait until it is finished, or stop it: two at once would both be slow",
+                code="conflict",
+            )
     if study.state() in ("new", "inspected"):
         raise HeadstartError("this study has no plan yet", fix="make one first", code="conflict")
     study.job("study").start(
@@ -217,8 +215,7 @@ async def predict(study: Study, request: Request, x_file_name: FileName) -> Docu
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         path.rename(folder / path.name)
-    names = ("text_column", "second_column")
-    known = [name for name in names if study.settings.get(name) in columns]
+    known = [n for n in ("text_column", "second_column") if study.settings.get(n) in columns]
     places = [str(study.best), f"--input={path.name}", f"--output={study.folder / PREDICTIONS}"]
     study.job("predict").start(["predict", *places, *list_options(study.settings, known)], folder)
     return document(study)
@@ -236,10 +233,7 @@ def _send(path: Path, missing: str) -> Response:
 
 
 def change_settings(study: AppStudy, given: dict[str, Any], allowed: Sequence[str]) -> None:
-    """Replace some of a study's settings by those that were given, and save them.
-
-    `StudyConfig` checks them, as it does for the command line. `labels` may be a text, as typed.
-    """
+    """Replace some settings of a study; `StudyConfig` checks them. `labels` may be as typed."""
     if unknown := set(given) - set(allowed):
         raise HeadstartError(f"unknown settings: {', '.join(sorted(unknown))[:200]}", code="config")
     given = {name: value for name, value in given.items() if value not in (None, "", [])}

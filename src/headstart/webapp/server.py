@@ -43,10 +43,7 @@ HEADERS = [
 
 
 def make_app(folder: Path, *, upload_mb: int = 1_000, extra: Sequence[str] = ()) -> FastAPI:
-    """Make the app of a folder for uploads and studies; its state has the `token` of this launch.
-
-    `extra` are options of `headstart compare` for every study.
-    """
+    """Make the app of a folder, with a new `token`; `extra` are options for every study."""
     app = FastAPI(openapi_url=None, telemetry=NO_TELEMETRY)
     app.state.studies, app.state.extra = Studies(folder), extra
     app.state.token = secrets.token_urlsafe(24)

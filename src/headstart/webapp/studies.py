@@ -32,7 +32,7 @@ from starlette.concurrency import run_in_threadpool
 
 from headstart.data.sources import check_kind, find_source, open_unzipped
 from headstart.errors import HeadstartError
-from headstart.files import check_folder, read_object, write_text
+from headstart.files import check_folder, read_object, write_json, write_text
 from headstart.serve.http import too_large
 
 RECORD = "record.json"
@@ -185,7 +185,7 @@ class AppStudy:
     def save(self) -> None:
         content = asdict(self)
         del content["folder"]
-        write_text(self.folder / RECORD, json.dumps(content, ensure_ascii=False, indent=2) + "\n")
+        write_json(self.folder / RECORD, content)
 
 
 class Studies:

@@ -151,9 +151,6 @@ def _key(series: Series, results: Results) -> tuple[str, str]:
     return charts.colour(series[0]), series_name(series, results)
 
 
-# Figures.
-
-
 def _figure(
     name: str, caption: str, draw: Callable[[charts.Size], str], wide: charts.Size = charts.WIDE
 ) -> Figure:
@@ -232,9 +229,6 @@ def _labels_figure(analysis: Analysis) -> Figure:
     return _figure("labels", title, partial(charts.line_chart, title, lines, axis, limits))
 
 
-# Tables and texts.
-
-
 def _score_rows(analysis: Analysis) -> list[dict[str, Any]]:
     """Make the table of scores, with an interval where there is one."""
     rows = []
@@ -288,10 +282,7 @@ def _pretraining(part: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _confusions(analysis: Analysis) -> list[dict[str, Any]]:
-    """Compute the share of each predicted class in the rows of each true class, for two arms.
-
-    They are the recommended one and one to compare it with, with all seeds together.
-    """
+    """Compute row-normalized confusions of the recommended arm and one other, over all seeds."""
     results, found = analysis.results, []
     names = results.about["label_names"]
     every = dict.fromkeys([analysis.selected, *analysis.contenders]) if results.has_classes else {}
@@ -307,10 +298,7 @@ def _confusions(analysis: Analysis) -> list[dict[str, Any]]:
 
 
 def write_tables(folder: Path, analysis: Analysis) -> None:
-    """Write `scores.csv` and `differences.csv`: the means and intervals of the report.
-
-    A difference without labels is the mean over all budgets; an unbounded end is an empty cell.
-    """
+    """Write `scores.csv` and `differences.csv`: the means and intervals of the report."""
     scores = [
         {"arm": arm, "objective": objective, "labels": labels, **_numbers(score)}
         for ((arm, objective), labels), score in analysis.scores.items()
@@ -321,7 +309,7 @@ def write_tables(folder: Path, analysis: Analysis) -> None:
             "objective": one.first[1],
             "minus_arm": one.second[0],
             "minus_objective": one.second[1],
-            "labels": one.labels or None,
+            "labels": one.labels or None,  # of a mean over all budgets
             **_numbers(one.interval),
             "significant": one.significant,
         }

@@ -45,9 +45,6 @@ def colour(arm: str) -> str:
     return f"var(--{variable(arm)})"
 
 
-# Parts of a picture.
-
-
 def _svg(size: Size, title: str, parts: Sequence[str], hover: Sequence[Any] = ()) -> str:
     """Join the parts; `hover` has the values to show under the pointer at places along x."""
     width, height = size
@@ -110,9 +107,6 @@ def _dot(x: float, y: float, fill: str, radius: float = 4) -> str:
     )
 
 
-# Scales.
-
-
 def _scale(low: float, high: float, start: float, end: float) -> Scale:
     """Return the function from values between `low` and `high` to pixels."""
     return lambda value: start + (value - low) / ((high - low) or 1) * (end - start)
@@ -140,11 +134,7 @@ def spread(places: Sequence[float], gap: float, low: float, high: float) -> list
 
 
 def limits_of(values: Sequence[float], intervals: Sequence[Interval]) -> tuple[float, float]:
-    """Choose the range of an axis of scores.
-
-    Wide intervals extend it by no more than half of what the values need, so that curves do not
-    become flat.
-    """
+    """Choose the range of an axis of scores, so that wide intervals do not flatten the curves."""
     low, high = min(values), max(values)
     most = max(0.02, (high - low) / 2)
     ends = [v for one in intervals for v in (one.low, one.high) if math.isfinite(v)]
@@ -152,21 +142,14 @@ def limits_of(values: Sequence[float], intervals: Sequence[Interval]) -> tuple[f
     return max(0.0, low - 0.01), min(1.0, high + 0.01)
 
 
-# Charts.
-
-
 class Line(NamedTuple):
-    """One line of a chart: its points as intervals by x, and the lines of single seeds.
-
-    With dots, every point is one, with its interval as a whisker. Otherwise the intervals are a
-    band around the line.
-    """
+    """One line of a chart: its points as intervals by x, and the lines of single seeds."""
 
     name: str
     stroke: str
     points: Sequence[tuple[float, Interval]]
     seeds: Sequence[Sequence[Place]] = ()
-    dots: bool = False
+    dots: bool = False  # for every point, with its interval as a whisker; else a band
     dash: str = ""
 
 
@@ -183,17 +166,13 @@ def line_chart(
     title: str,
     lines: Sequence[Line],
     axis: Axis,
-    limits: tuple[float, float],
+    limits: tuple[float, float],  # of the vertical axis
     size: Size,
     *,
     y_words: Format = lambda share: f"{100 * share:.0f} %",
     value_words: Callable[[Interval], str] = percent,
 ) -> str:
-    """Draw lines with their intervals, their names at the right end, and values for the pointer.
-
-    `limits` are the range of the vertical axis; `y_words` writes its ticks, and `value_words` the
-    values under the pointer.
-    """
+    """Draw lines with their intervals, names at the right end, and values for the pointer."""
     width, height = size
     letters = max(len(line.name) for line in lines)
     right, base = width - round(0.625 * _font(width) * letters) - 18, height - BOTTOM
@@ -316,10 +295,7 @@ def loss_chart(objective: str, points: Sequence[Mapping[str, Any]], size: Size) 
 
 
 def difference_chart(gaps: Sequence[tuple[str, Difference]], width: int, metric: str) -> str:
-    """Draw named differences with their intervals, a group for each budget, on one scale.
-
-    Names are at the right; on a phone, above the lines.
-    """
+    """Draw named differences and intervals by budget; on a phone, names are above the lines."""
     narrow = width < NARROW
     groups = [list(group) for _, group in groupby(gaps, key=lambda one: one[1].labels)]
     step = 36 if narrow else 26
