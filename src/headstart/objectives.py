@@ -106,10 +106,6 @@ class Objective(ABC):
         """Make the batches of a step, whose losses are added as means."""
         return [self.batch(source, rows, key)]
 
-    def step_tokens(self, rows: int, length: int) -> int:
-        """Return how many tokens a step reads, about."""
-        return rows * length
-
     def loss(self, model: nn.Module, batch: Batch) -> Loss:
         """Compute the summed loss of a batch. The model is only called, so it may be wrapped."""
         return Loss(batch.run(model).tokens, batch.targets.numel())
@@ -273,10 +269,6 @@ class Contrastive(Objective):
         own = super().batches(source, rows, key)
         language = self._language
         return own if language is None else [*language.batches(source, rows, key), *own]
-
-    def step_tokens(self, rows: int, length: int) -> int:
-        own = round(2 * self.documents * SPAN * (1 - VIEW_DROPOUT))
-        return own if self._language is None else own + self._language.step_tokens(rows, length)
 
     def loss(self, model: Any, batch: Batch | ViewsBatch) -> Loss:
         if isinstance(batch, Batch):

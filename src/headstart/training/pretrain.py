@@ -2,6 +2,7 @@
 
 import math
 import shutil
+import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -183,7 +184,6 @@ class CorpusBatches:
         most = max(1, config.micro_batch_tokens // config.length)
         self.micro_rows = min(most, config.rows // count)
         self.objective = OBJECTIVES[config.objective](mask_share=config.mask_share)
-        self.step_tokens = self.objective.step_tokens(config.rows, config.length)
         vocab_size = data.tokenizer.vocab_size
         large = config.softmax == "auto" and vocab_size > LARGE_VOCABULARY
         self.sampler = None
@@ -211,6 +211,12 @@ class CorpusBatches:
             parts = replace(batch, sampled=sampled).to(device).split(self.micro_rows)
             found += [self._micro_batch(model, part) for part in parts]
         return found
+
+    def step_tokens(self, model: Model) -> int:
+        """Return how many tokens a step reads; in steps of short documents, on average."""
+        steps = range(TIMED_STEPS)
+        found = [one for step in steps for one in self.micro_batches(model, step, sys.maxsize)]
+        return round(sum(one.tokens for one in found) / TIMED_STEPS)
 
     def _micro_batch(self, model: Model, part: Batch) -> MicroBatch:
         return MicroBatch(
@@ -273,7 +279,7 @@ def make_plan(
     """Turn minutes, epochs or tokens into steps, by timing the first ones."""
     step_seconds = trainer.time_steps(range(TIMED_STEPS)) / TIMED_STEPS
     evaluation_seconds = trainer.time_evaluation()
-    step_tokens, corpus_tokens = batches.step_tokens, data.train.tokens
+    step_tokens, corpus_tokens = batches.step_tokens(trainer.model), data.train.tokens
     evaluations = config.evaluations
     if config.steps:
         steps = config.steps
