@@ -38,7 +38,11 @@ Pooling = Literal["last", "mean", "first", "max", "mean+max"]
 # Adam at one rate with a random head; token dropout and weight averaging are ours (docs/lab.md).
 PRESET_SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
     "lab": {
-        "pretrain": {"learning_rate": 1e-3, "embedding_learning_rate": 2e-3},
+        "pretrain": {
+            "objective": "causal",
+            "learning_rate": 1e-3,
+            "embedding_learning_rate": 2e-3,
+        },
         "finetune": {
             "pooling": "last",
             "head_init": "random",
@@ -52,6 +56,8 @@ PRESET_SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
         },
         "compare": {"selection": "none"},
     },
+    "gpt2": {"pretrain": {"objective": "causal"}},
+    "bert": {"pretrain": {"objective": "masked"}},
 }
 TOKEN_TASKS = ("tagging", "spans")
 WHOLE_TEXT_SETTINGS = ("pooling", "class_weight", "token_dropout")  # not of TOKEN_TASKS
@@ -481,9 +487,9 @@ class PretrainConfig(NetworkSettings, MachineSettings):
         "0.1 of a small corpus.", panel="Data", advanced=True, above=0, maximum=0.5,
     )  # fmt: skip
     objective: str = setting(
-        "causal", "What is learned: to predict the next token (causal) or hidden tokens (masked), "
-        "to recognise spans of the same document (contrastive), or both.", panel="Model",
-        choices=OBJECTIVES,
+        "masked+contrastive", "What is learned: to predict the next token (causal) or hidden tokens "
+        "(masked), to recognise spans of the same document (contrastive), or both. The presets lab "
+        "and gpt2 are causal, bert is masked.", panel="Model", choices=OBJECTIVES,
     )  # fmt: skip
     embedding_init: Literal["cooccurrence", "random"] = setting(
         "cooccurrence", "First values of the embedding: PPMI-SVD vectors of the corpus, or random.",
@@ -659,8 +665,9 @@ class StudyConfig(DatasetSettings, NetworkSettings):
         True, "Add the training texts, without their labels, to the corpus.", panel="Data"
     )
     objectives: list[str] = setting(
-        [], "Pretraining objectives, separated by commas; by default causal.", panel="Model",
-        choices=OBJECTIVES,
+        [], "Pretraining objectives, separated by commas; by default that of headstart pretrain. "
+        "Of several, each has its own arms, and the rows of the label budget select the best.",
+        panel="Model", choices=OBJECTIVES,
     )  # fmt: skip
     arms: list[str] = setting(
         [], "What is compared, separated by commas: scratch, cooc-init, pretrained, frozen, "
@@ -751,7 +758,7 @@ class StudyConfig(DatasetSettings, NetworkSettings):
         elif not given.get("corpus"):
             missing.add("vectors")  # there is nothing to count co-occurrences in
         arms = given.get("arms") or usual_arms(given.get("task", "classification"), missing=missing)
-        own = _usual_objective(base)
+        own = _usual_objective(base, given.get("preset", cls.preset))
         objectives = list(dict.fromkeys(given.get("objectives", [own])))
         if base is not None and objectives != [own]:
             what = f"the base was pretrained with {own}, not with {', '.join(objectives)}"
@@ -818,10 +825,10 @@ class StudyConfig(DatasetSettings, NetworkSettings):
         return usual_arms(self.task, missing=("vectors", "base", "arms"))
 
 
-def _usual_objective(base: str | None) -> str:
-    """Return the objective that a base was pretrained with; without one, the default."""
+def _usual_objective(base: str | None, preset: str) -> str:
+    """Return the objective that a base was pretrained with; without one, the preset's."""
     if base is None:
-        return PretrainConfig.objective
+        return PretrainConfig.create(corpus=["none"], preset=preset).objective
     from headstart.training.initialization import base_objective  # it imports PyTorch
 
     return base_objective(base)

@@ -24,7 +24,8 @@ def corpus(tmp_path_factory):
 @pytest.fixture(scope="module")
 def causal(corpus, headstart_json):
     folder = corpus.parent / "causal"
-    summary = headstart_json("pretrain", corpus, *OPTIONS, "--steps", 150, "--out", folder)
+    options = [*OPTIONS, "--objective", "causal", "--steps", 150]
+    summary = headstart_json("pretrain", corpus, *options, "--out", folder)
     assert summary["held_out"]["perplexity"] < summary["unigram_perplexity"]
     return folder
 

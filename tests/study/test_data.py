@@ -119,7 +119,8 @@ def test_the_base_reads_no_text_that_is_to_be_judged(tmp_path):
     study = small_study(tmp_path, **settings)
     train = study.data.splits.train.texts
     assert list(study.data.corpus) == train
-    assert set(open_corpus(PretrainConfig.load(study.base_folder("causal")))) == set(train)
+    base = study.base_folder(*study.config.objectives)
+    assert set(open_corpus(PretrainConfig.load(base))) == set(train)
     about = read_results(study.folder).about
     assert about["corpus"] == "its own training texts"
     assert any("no corpus was given" in warning for warning in about["warnings"])

@@ -101,11 +101,13 @@ def test_a_study_that_another_process_has_begun_in_the_meantime_is_rejected(tmp_
 def test_a_study_notices_that_its_base_changed(finished, tmp_path):
     """A resumed study must not average the seeds of two bases."""
     base = tmp_path / "base"
-    shutil.copytree(finished.base_folder("causal"), base)
+    shutil.copytree(finished.base_folder(*finished.config.objectives), base)
     settings = {"arms": ["frozen"], "base": str(base), "corpus": [], "labels": ["20"], "epochs": 1}
     sizes = dict.fromkeys(TINY)
     small_study(tmp_path, **settings, **sizes)
-    shutil.copy(finished.base_folder("causal") / INITIAL / "model.safetensors", base)
+    shutil.copy(
+        finished.base_folder(*finished.config.objectives) / INITIAL / "model.safetensors", base
+    )
     with pytest.raises(HeadstartError, match="base"):
         small_study(tmp_path, **settings, **sizes)
 

@@ -49,7 +49,7 @@ def test_every_row_is_judged_once_by_each_seed(finished):
 
 
 def test_a_row_has_the_prediction_of_the_fold_that_held_it_out(finished):
-    joined = read_results(finished.folder).probabilities("scratch", "causal", 20)
+    joined = read_results(finished.folder).probabilities("scratch", *finished.config.objectives, 20)
     for one in results_of(finished, "scratch", labels=20):
         rows = finished.data.fold(one.job.seed, one.job.fold).rows
         assert np.array_equal(joined[one.job.seed, rows], one.predictions)
@@ -95,7 +95,7 @@ def test_the_study_says_that_it_is_in_folds_and_counts_their_trainings(finished)
     assert len(finished.trainings) == len(ARMS) * 2 * 2 * FOLDS
     saved = [job for job in finished.jobs if job.labels == len(finished.data.splits.train)]
     assert [(job.arm, job.fold) for job in saved] == [(arm, 0) for arm in ARMS]
-    assert len(list(finished.folder.glob("folds/*/bases/causal"))) == 2 * FOLDS
+    assert len(list(finished.folder.glob("folds/*/bases/*"))) == 2 * FOLDS
 
 
 @pytest.mark.slow

@@ -124,7 +124,8 @@ def test_pretraining_continues_from_a_base(tmp_path):
     pretrain(small_config(tmp_path, steps=30), tmp_path / "first")
     corpus = [str(tmp_path / "corpus.txt")]
     more = {"corpus": corpus, "steps": 2, "length": 32, "batch_tokens": 512, "threads": 1}
-    config = PretrainConfig.create(**more, base=str(tmp_path / "first"), precision="fp32")
+    more |= {"objective": "causal", "precision": "fp32"}
+    config = PretrainConfig.create(**more, base=str(tmp_path / "first"))
     first = json.loads((tmp_path / "first" / "summary.json").read_text())
     summary = pretrain(config, tmp_path / "second").summary
     assert summary["held_out"]["loss"] < first["held_out"]["loss"] + 0.3

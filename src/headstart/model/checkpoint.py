@@ -26,9 +26,11 @@ def save_model(model: Model, folder: Path) -> None:
         "base": vars(model.base.config),
         "head": None if head is None else vars(head),
     }
-    # named_parameters lists a tied weight once, under the base's name.
+    # named_parameters lists a tied weight once, under the base's name. The projection of
+    # contrastive pretraining is of no use afterwards.
     weights = {
-        name: one.detach().cpu().contiguous().numpy() for name, one in model.named_parameters()
+        name: one.detach().cpu().contiguous().numpy()
+        for name, one in Model(model.base, model.head).named_parameters()
     }
     with replacing(folder / WEIGHTS) as temporary:
         save_arrays(weights, temporary)

@@ -116,7 +116,7 @@ def pretrain(
             # What is read last moves the base towards its task: with task text, the last weights
             # are saved, whatever the held-out loss says.
             selection=lambda metrics, last: -1.0 if last and data.task_text else metrics["loss"],
-            save_best=lambda: save_model(Model(model.base, model.head), folder),  # no projection
+            save_best=lambda: save_model(model, folder),
             processes=processes,
         )
         plan = processes.agree(
