@@ -487,9 +487,10 @@ class PretrainConfig(NetworkSettings, MachineSettings):
         "0.1 of a small corpus.", panel="Data", advanced=True, above=0, maximum=0.5,
     )  # fmt: skip
     objective: str = setting(
-        "masked+contrastive", "What is learned: to predict the next token (causal) or hidden tokens "
-        "(masked), to recognise spans of the same document (contrastive), or both. The presets lab "
-        "and gpt2 are causal, bert is masked.", panel="Model", choices=OBJECTIVES,
+        "masked+contrastive", "What is learned: to predict the next token (causal) or hidden "
+        "tokens (masked), to recognise spans of the same document (contrastive), or both. By "
+        "default, the presets lab and gpt2 are causal, and bert is masked.", panel="Model",
+        choices=OBJECTIVES,
     )  # fmt: skip
     embedding_init: Literal["cooccurrence", "random"] = setting(
         "cooccurrence", "First values of the embedding: PPMI-SVD vectors of the corpus, or random.",
