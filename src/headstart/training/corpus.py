@@ -40,9 +40,10 @@ class PretrainData:
         """Return where the batch of a step comes from, and the number of that batch there.
 
         Towards the end of a run every second batch is task text: what is read last is remembered
-        best. A small dataset is read at most `MAX_TASK_PASSES` times.
+        best. A small dataset is read at most `MAX_TASK_PASSES` times. Steps that are timed, before
+        their number is known (0), read the corpus.
         """
-        if self.task_text is None:
+        if self.task_text is None or not steps:
             return self.train, step
         first = round((1 - TASK_TEXT_SHARE) * steps)
         batches = max(1, MAX_TASK_PASSES * self.task_text.num_rows() // self.rows)

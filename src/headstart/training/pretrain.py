@@ -2,7 +2,6 @@
 
 import math
 import shutil
-import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -119,9 +118,7 @@ def pretrain(
             save_best=lambda: save_model(model, folder),
             processes=processes,
         )
-        plan = processes.agree(
-            read_plan(folder) if resume else make_plan(config, data, batches, trainer)
-        )
+        plan = processes.agree(read_plan(folder) if resume else make_plan(config, data, trainer))
         run = replace(run, plan=plan)
         if dry_run:
             return run
@@ -212,12 +209,6 @@ class CorpusBatches:
             found += [self._micro_batch(model, part) for part in parts]
         return found
 
-    def step_tokens(self, model: Model) -> int:
-        """Return how many tokens a step reads; in steps of short documents, on average."""
-        steps = range(TIMED_STEPS)
-        found = [one for step in steps for one in self.micro_batches(model, step, sys.maxsize)]
-        return round(sum(one.tokens for one in found) / TIMED_STEPS)
-
     def _micro_batch(self, model: Model, part: Batch) -> MicroBatch:
         return MicroBatch(
             lambda: self.objective.loss(model, part).total, part.targets.numel(), part.real_tokens
@@ -273,13 +264,13 @@ class CorpusBatches:
         return -float(log_probabilities[targets].mean())
 
 
-def make_plan(
-    config: PretrainConfig, data: PretrainData, batches: CorpusBatches, trainer: Trainer
-) -> dict[str, Any]:
+def make_plan(config: PretrainConfig, data: PretrainData, trainer: Trainer) -> dict[str, Any]:
     """Turn minutes, epochs or tokens into steps, by timing the first ones."""
     step_seconds = trainer.time_steps(range(TIMED_STEPS)) / TIMED_STEPS
     evaluation_seconds = trainer.time_evaluation()
-    step_tokens, corpus_tokens = batches.step_tokens(trainer.model), data.train.tokens
+    # Views of short documents are shorter than a span.
+    read = sum(one.tokens for step in range(TIMED_STEPS) for one in trainer.batches(step))
+    step_tokens, corpus_tokens = max(1, round(read / TIMED_STEPS)), data.train.tokens
     evaluations = config.evaluations
     if config.steps:
         steps = config.steps
