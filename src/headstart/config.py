@@ -38,11 +38,7 @@ Pooling = Literal["last", "mean", "first", "max", "mean+max"]
 # Adam at one rate with a random head; token dropout and weight averaging are ours (docs/lab.md).
 PRESET_SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
     "lab": {
-        "pretrain": {
-            "objective": "causal",
-            "learning_rate": 1e-3,
-            "embedding_learning_rate": 2e-3,
-        },
+        "pretrain": {"learning_rate": 1e-3, "embedding_learning_rate": 2e-3},
         "finetune": {
             "pooling": "last",
             "head_init": "random",
@@ -56,8 +52,6 @@ PRESET_SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
         },
         "compare": {"selection": "none"},
     },
-    "gpt2": {"pretrain": {"objective": "causal"}},
-    "bert": {"pretrain": {"objective": "masked"}},
 }
 TOKEN_TASKS = ("tagging", "spans")
 WHOLE_TEXT_SETTINGS = ("pooling", "class_weight", "token_dropout")  # not of TOKEN_TASKS
@@ -487,9 +481,8 @@ class PretrainConfig(NetworkSettings, MachineSettings):
         "0.1 of a small corpus.", panel="Data", advanced=True, above=0, maximum=0.5,
     )  # fmt: skip
     objective: str = setting(
-        "masked+contrastive", "What is learned: to predict the next token (causal) or hidden "
-        "tokens (masked), to recognise spans of the same document (contrastive), or both. By "
-        "default, the presets lab and gpt2 are causal, and bert is masked.", panel="Model",
+        "causal", "What is learned: to predict the next token (causal) or hidden tokens (masked), "
+        "to recognise spans of the same document (contrastive), or both.", panel="Model",
         choices=OBJECTIVES,
     )  # fmt: skip
     embedding_init: Literal["cooccurrence", "random"] = setting(
@@ -666,7 +659,7 @@ class StudyConfig(DatasetSettings, NetworkSettings):
         True, "Add the training texts, without their labels, to the corpus.", panel="Data"
     )
     objectives: list[str] = setting(
-        [], "Pretraining objectives, separated by commas; by default that of headstart pretrain. "
+        [], "Pretraining objectives, separated by commas; by default causal. "
         "Of several, each has its own arms, and the rows of the label budget select the best.",
         panel="Model", choices=OBJECTIVES,
     )  # fmt: skip
@@ -759,7 +752,7 @@ class StudyConfig(DatasetSettings, NetworkSettings):
         elif not given.get("corpus"):
             missing.add("vectors")  # there is nothing to count co-occurrences in
         arms = given.get("arms") or usual_arms(given.get("task", "classification"), missing=missing)
-        own = _usual_objective(base, given.get("preset", cls.preset))
+        own = _usual_objective(base)
         objectives = list(dict.fromkeys(given.get("objectives", [own])))
         if base is not None and objectives != [own]:
             what = f"the base was pretrained with {own}, not with {', '.join(objectives)}"
@@ -826,10 +819,10 @@ class StudyConfig(DatasetSettings, NetworkSettings):
         return usual_arms(self.task, missing=("vectors", "base", "arms"))
 
 
-def _usual_objective(base: str | None, preset: str) -> str:
-    """Return the objective that a base was pretrained with; without one, the preset's."""
+def _usual_objective(base: str | None) -> str:
+    """Return the objective that a base was pretrained with; without one, the default."""
     if base is None:
-        return PretrainConfig.create(corpus=["none"], preset=preset).objective
+        return PretrainConfig.objective
     from headstart.training.initialization import base_objective  # it imports PyTorch
 
     return base_objective(base)

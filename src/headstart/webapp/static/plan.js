@@ -89,10 +89,10 @@ function choiceForm(study, fixed, make, onChange) {
   const minutes = el("input", { id: "minutes", type: "number", min: 0.1, step: "any", inputMode: "decimal", value: settings.minutes ?? "", placeholder: "no limit", "aria-describedby": "minutes-note", disabled: fixed });
   const labels = el("input", { id: "labels", type: "text", value: (settings.labels ?? []).join(", "), placeholder: "100, 400, all", "aria-describedby": "labels-note", disabled: fixed });
   const seeds = el("input", { id: "seeds-count", type: "number", min: 1, max: 50, value: settings.seeds ?? 3, "aria-describedby": "seeds-count-note", disabled: fixed });
-  const chosen = (settings.objectives ?? ["masked+contrastive"]).join(",");
+  const chosen = (settings.objectives ?? ["causal"]).join(",");
   const objective = el("select", { id: "objective", disabled: fixed },
-    [["masked+contrastive", "gaps and topics of whole texts"], ["contrastive", "topics alone"], ["masked", "gaps alone"],
-      ["causal", "the next word"], ["causal,masked+contrastive", "the next word; gaps and topics: compared"]]
+    [["causal", "the next word"], ["masked", "hidden words"], ["contrastive", "which passages are from the same text"],
+      ["masked+contrastive", "hidden words and passages"], ["causal,contrastive", "the next word, and passages: compared"]]
       .map(([value, words]) => el("option", { value, selected: value === chosen }, words)));
   const checked = (arm) => (settings.arms ? settings.arms.includes(arm.name) : arm.usual);
   const boxes = new Map(study.arms.map((arm) => [arm.name, el("input", { type: "checkbox", id: `arm-${arm.name}`, checked: checked(arm), disabled: fixed })]));
