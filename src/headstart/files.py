@@ -214,6 +214,18 @@ def read_object(
     return content
 
 
+def check_finished(study: Path) -> None:
+    """Raise an error if a folder has the plan of a study, but not its results."""
+    plan = study / "plan.json"  # a run has one, too, but no label budgets
+    if not (study / "study.json").exists() and plan.is_file() and b'"budgets"' in plan.read_bytes():
+        raise HeadstartError(
+            "this study is not finished",
+            where=study,
+            fix=f"run the same `headstart compare … --out {study}` again: it resumes",
+            code="unfinished",
+        )
+
+
 def installed_version() -> str:
     """The version of Headstart that is running."""
     try:
