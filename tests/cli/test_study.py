@@ -107,7 +107,7 @@ def test_labels_without_an_estimate_are_one_line(headstart, tmp_path):
     fake_study(tmp_path, Recipe(test_rows=50, budgets=(100, 400)))
     (shown,) = headstart("labels", tmp_path, "--target", 0.75).stdout.splitlines()
     assert "at least 3 label budgets" in shown
-    assert "--target" in headstart("labels", tmp_path, "--target", 85).stderr
+    assert "write 0.85 for 85 %" in headstart("labels", tmp_path, "--target", 85).stderr
     result = headstart("report", tmp_path / "nothing")
     assert result.returncode == 2
     assert "study.json is missing or damaged" in result.stderr

@@ -14,6 +14,7 @@ from headstart.cli.options import Debug, DryRun, Json, from_config, option, with
 from headstart.cli.training import TrainDisplay
 from headstart.config import StudyConfig, pin_base
 from headstart.evaluation import metric_name
+from headstart.errors import HeadstartError
 from headstart.study.progress import StudyCallback
 
 COLUMNS = ("arm", "labels", "95 % CI")  # of the labels that a goal needs
@@ -106,8 +107,6 @@ def labels(
         option(
             help="The accuracy to reach, from 0 to 1. Default: 0.85.",
             panel="Study",
-            min=0.001,
-            max=0.999,
         ),
     ] = 0.85,
     json: Json = False,
@@ -128,6 +127,12 @@ def labels(
     found = read_results(study)
     needed = Analysis(found).labels_needed(target)
     arms: list[dict[str, Any]] = []
+    if not 0.001 <= target <= 0.999:
+        share = target / 100 if 1 < target < 100 else 0.85
+        raise HeadstartError(
+            f"--target is {target:g}; it must be from 0.001 to 0.999",
+            fix=f"write {share:g} for {100 * share:g} %",
+        )
     for (arm, objective), one in needed.items():
         reason = one if isinstance(one, str) else ""
         ends = [math.inf] * 3 if isinstance(one, str) else [one.value, one.low, one.high]
