@@ -10,12 +10,15 @@ Exit codes: 2 is a problem that the user can solve, 1 a bug in Headstart, 130 a 
 import json
 import os
 import re
+import shlex
+import shutil
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import timedelta
 from functools import cache
+from pathlib import Path
 from string import Formatter
 from typing import Any, Self
 
@@ -149,6 +152,14 @@ def facts_table(facts: Mapping[str, Mapping[str, Any]], corner: str = "") -> Tab
     keys = next(iter(facts.values()), {})
     rows = [{corner: key} | {name: facts[name].get(key) for name in facts} for key in keys]
     return record_table(rows, {corner: "", **dict.fromkeys(facts, ",")})
+
+
+def program() -> str:
+    """Return what the user types to run Headstart: `headstart`, where it is on the PATH."""
+    if shutil.which("headstart"):
+        return "headstart"
+    typed = Path(sys.argv[0])
+    return "python -m headstart" if typed.name == "__main__.py" else shlex.quote(str(typed))
 
 
 def duration(seconds: float) -> str:

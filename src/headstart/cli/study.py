@@ -67,7 +67,11 @@ def compare(
                 return
             finish_study(study, callback, command=command)
         except (Interrupted, KeyboardInterrupt):
-            console.message("stopped; finished jobs are saved. Resume: {command}", command=command)
+            console.message(
+                "stopped; finished trainings are saved. Resume: {program} {arguments}",
+                program=console.program(),
+                arguments=shlex.join(sys.argv[1:]),
+            )
             raise typer.Exit(130) from None
         callback.stage("computing intervals and writing the report")
         written = build_report(out)
@@ -95,7 +99,7 @@ def _print_report(written: Any, more: dict[str, Any], *, json: bool) -> None:
             "[bold]{advice}[/]\n{verdict}\nnext: {command}\nreport: {path}",
             advice="\n".join(advice.sentences),
             verdict="\n".join(verdict.sentences),
-            command=advice.command,
+            command=advice.command.replace("headstart predict", f"{console.program()} predict", 1),
             path=written.path,
         )
 
