@@ -2,6 +2,7 @@
 
 import math
 import shlex
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,8 +14,8 @@ from headstart.cli import console
 from headstart.cli.options import Debug, DryRun, Json, from_config, option, with_task
 from headstart.cli.training import TrainDisplay
 from headstart.config import StudyConfig, pin_base
-from headstart.evaluation import metric_name
 from headstart.errors import HeadstartError
+from headstart.evaluation import metric_name
 from headstart.study.progress import StudyCallback
 
 COLUMNS = ("arm", "labels", "95 % CI")  # of the labels that a goal needs
@@ -55,6 +56,7 @@ def compare(
 
     command = shlex.join(["headstart", *sys.argv[1:]])
     progress = ProgressFile(out)
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
     with StudyDisplay() as display:
         callback = StudyCallbacks([display, progress])
         try:
@@ -73,6 +75,8 @@ def compare(
                 arguments=shlex.join(sys.argv[1:]),
             )
             raise typer.Exit(130) from None
+        finally:
+            signal.signal(signal.SIGTERM, before)
         callback.stage("computing intervals and writing the report")
         written = build_report(out)
         progress.write("finished")
@@ -123,6 +127,12 @@ def labels(
     A power law is fitted to the study's label budgets, with an interval over seeds and test rows.
     If the number cannot be estimated, the reason is printed.
     """
+    if not 0.001 <= target <= 0.999:
+        share = target / 100 if 1 < target < 100 else 0.85
+        raise HeadstartError(
+            f"--target is {target:g}; it must be from 0.001 to 0.999",
+            fix=f"write {share:g} for {100 * share:g} %",
+        )
     from headstart.study.analysis import Analysis
     from headstart.study.report.build import labels_cell
     from headstart.study.results import read_results
@@ -131,12 +141,6 @@ def labels(
     found = read_results(study)
     needed = Analysis(found).labels_needed(target)
     arms: list[dict[str, Any]] = []
-    if not 0.001 <= target <= 0.999:
-        share = target / 100 if 1 < target < 100 else 0.85
-        raise HeadstartError(
-            f"--target is {target:g}; it must be from 0.001 to 0.999",
-            fix=f"write {share:g} for {100 * share:g} %",
-        )
     for (arm, objective), one in needed.items():
         reason = one if isinstance(one, str) else ""
         ends = [math.inf] * 3 if isinstance(one, str) else [one.value, one.low, one.high]
