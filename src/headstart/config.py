@@ -344,7 +344,10 @@ class DatasetSettings(Config):
     )
     encoding: str = setting("utf-8", "The encoding of text files.", panel="Data", advanced=True)
     drop_overlap: bool = setting(
-        False, "Drop training texts that overlap with validation or test.", panel="Data"
+        False,
+        "Drop training texts that overlap with the given validation and test files; where Headstart "
+        "splits the dataset, they are always dropped.",
+        panel="Data",
     )
     split_seed: int = setting(
         0, "The seed of the split, if the dataset is not split already.", panel="Data",
