@@ -689,7 +689,7 @@ class StudyConfig(DatasetSettings, NetworkSettings):
     )
     minutes: float | None = setting(
         None,
-        "Time limit; tuning, seeds, pretraining and budgets are reduced until the study fits.",
+        "Time limit; tuning, seeds, pretraining and label budgets are reduced until the study fits.",
         panel="Study", above=0, maximum=525_600,
     )  # fmt: skip
     tokens: int | None = setting(
