@@ -54,7 +54,6 @@ def compare(
     from headstart.study.study import finish_study, plan_study
     from headstart.training.trainer import Interrupted
 
-    command = shlex.join(["headstart", *sys.argv[1:]])
     progress = ProgressFile(out)
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
     with StudyDisplay() as display:
@@ -67,7 +66,7 @@ def compare(
                     more = {"trainings": len(study.trainings), "warnings": study.data.notes}
                     console.print_json({**vars(study.plan), "arms": config.arms, **more})
                 return
-            finish_study(study, callback, command=command)
+            finish_study(study, callback, command=shlex.join(["headstart", *sys.argv[1:]]))
         except (Interrupted, KeyboardInterrupt):
             console.message(
                 "stopped; finished trainings are saved. Resume: {program} {arguments}",
@@ -128,10 +127,8 @@ def labels(
     If the number cannot be estimated, the reason is printed.
     """
     if not 0.001 <= target <= 0.999:
-        share = target / 100 if 1 < target < 100 else 0.85
         raise HeadstartError(
-            f"--target is {target:g}; it must be from 0.001 to 0.999",
-            fix=f"write {share:g} for {100 * share:g} %",
+            f"--target is {target:g}; it must be from 0.001 to 0.999", fix="write 0.85 for 85 %"
         )
     from headstart.study.analysis import Analysis
     from headstart.study.report.build import labels_cell
@@ -145,8 +142,16 @@ def labels(
         reason = one if isinstance(one, str) else ""
         ends = [math.inf] * 3 if isinstance(one, str) else [one.value, one.low, one.high]
         labels, low, high = (round(end) if math.isfinite(end) else None for end in ends)
-        numbers = {"labels": labels, "low": low, "high": high}
-        arms.append({"arm": arm, "objective": objective, **numbers, "reason": reason})
+        arms.append(
+            {
+                "arm": arm,
+                "objective": objective,
+                "labels": labels,
+                "low": low,
+                "high": high,
+                "reason": reason,
+            }
+        )
     budgets, metric = found.about["budgets"], metric_name(found.about["metric"])
     goal = f"{100 * target:g} % {metric}"
     if json:
@@ -203,11 +208,17 @@ class StudyDisplay(TrainDisplay, StudyCallback):
         done = [one for one in study.trainings if one in study.results]
         if self.name != "trainings":
             self._trainings = self.stage("trainings", len(done))
-        several = len(study.config.objectives) > 1 and job.objective
-        arm = arm_label(job.arm) + (f" · {job.objective}" if several else "")
-        what = f"{arm}, {job.labels:,} labels"
-        total = len(study.trainings)
-        self._trainings(len(done), total, f", {len(done)} of {total} trainings, {what}")
+        objective = job.objective if len(study.config.objectives) > 1 else ""
+        what = (
+            " · ".join(filter(None, [arm_label(job.arm), objective])) + f", {job.labels:,} labels"
+        )
+        left = study.seconds_left()  # None before the first network is trained
+        self._trainings(
+            len(done),
+            len(study.trainings),
+            f", {len(done)} of {len(study.trainings)} trainings, {what}",
+            study.plan.seconds if left is None else left,
+        )
         same = [one for one in done if _cell(one) == _cell(job)]
         if event == "done" and job in same and len(same) == len(study.plan.places):
             scores = [study.results[one].value("validation", metric) for one in same]
