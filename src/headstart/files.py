@@ -216,8 +216,10 @@ def read_object(
 
 def check_finished(study: Path) -> None:
     """Raise an error if a folder has the plan of a study, but not its results."""
-    plan = study / "plan.json"  # a run has one, too, but no label budgets
-    if not (study / "study.json").exists() and plan.is_file() and b'"budgets"' in plan.read_bytes():
+    # A run has a plan, too, but without label budgets.
+    if not (study / "study.json").exists() and any(
+        b'"budgets"' in plan.read_bytes() for plan in study.glob("plan.json")
+    ):
         raise HeadstartError(
             "this study is not finished",
             where=study,

@@ -114,8 +114,11 @@ class Run(ABC):
             run = import_module("headstart.interop.huggingface").open_base(name)
         elif not folder.is_dir():
             check_finished(folder.parent)  # it may be a study's best/
-            fix = "check the path; headstart pretrain or finetune makes a run"
-            raise HeadstartError("there is no such run", where=folder, fix=fix)
+            raise HeadstartError(
+                "there is no such run",
+                where=folder,
+                fix="check the path; headstart pretrain or finetune makes a run",
+            )
         elif (folder / EXPORTED).is_file():
             run = import_module("headstart.interop.onnx_run").open_export(folder)
         elif (folder / CLASSIFIER).is_file():

@@ -195,5 +195,5 @@ def _read_table(folder: Path, name: str) -> pa.Table:
         raise HeadstartError(
             f"this results table cannot be read: {error}",
             where=path,
-            fix="run `headstart compare` again with the same options; finished trainings are reused",
+            fix="run `headstart compare` again with the same options: it resumes",
         ) from error
