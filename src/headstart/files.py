@@ -214,6 +214,20 @@ def read_object(
     return content
 
 
+def check_finished(study: Path) -> None:
+    """Raise an error if a folder has the plan of a study, but not its results."""
+    # A run has a plan, too, but without label budgets.
+    if not (study / "study.json").exists() and any(
+        b'"budgets"' in plan.read_bytes() for plan in study.glob("plan.json")
+    ):
+        raise HeadstartError(
+            "this study is not finished",
+            where=study,
+            fix=f"run the same `headstart compare … --out {study}` again: it resumes",
+            code="unfinished",
+        )
+
+
 def installed_version() -> str:
     """The version of Headstart that is running."""
     try:

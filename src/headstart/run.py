@@ -30,7 +30,15 @@ from headstart.data.tokenizers import Tokenizer, load_tokenizer
 from headstart.data.words import find_words
 from headstart.errors import HeadstartError
 from headstart.evaluation.calibration import HIGHEST, LOWEST
-from headstart.files import IDENTITY, Form, is_numbers, read_object, replacing, write_json
+from headstart.files import (
+    IDENTITY,
+    Form,
+    check_finished,
+    is_numbers,
+    read_object,
+    replacing,
+    write_json,
+)
 from headstart.model.checkpoint import load_model, save_model
 from headstart.model.model import Model
 from headstart.model.presets import preset_of
@@ -105,7 +113,12 @@ class Run(ABC):
         if name is not None:
             run = import_module("headstart.interop.huggingface").open_base(name)
         elif not folder.is_dir():
-            raise HeadstartError("there is no such run", where=folder, fix="check the path")
+            check_finished(folder.parent)  # it may be a study's best/
+            raise HeadstartError(
+                "there is no such run",
+                where=folder,
+                fix="check the path; headstart pretrain or finetune makes a run",
+            )
         elif (folder / EXPORTED).is_file():
             run = import_module("headstart.interop.onnx_run").open_export(folder)
         elif (folder / CLASSIFIER).is_file():

@@ -10,7 +10,7 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
-from headstart.cli.console import messages, run_guarded
+from headstart.cli.console import Display, messages, run_guarded
 from headstart.errors import HeadstartError
 
 FULL = Path("/dev/full")
@@ -104,3 +104,10 @@ def test_control_characters_are_shown_and_not_sent(capsys):
     assert r"text\x1b]0;title\x07" in told
     assert r"styled\x9b31m" in told
     assert r"cell\x1b[2J\x07" in told
+
+
+def test_without_a_terminal_each_stage_is_a_line(capsys):
+    with Display() as display:
+        for name in ("reading", "pretraining"):
+            display.stage(name)(10, 200)
+    assert capsys.readouterr().err == "reading …\npretraining …\n"

@@ -1,11 +1,15 @@
 """`headstart compare` and `headstart report` as a user runs them."""
 
 import json
+import os
+import signal
 from pathlib import Path
 
 import pytest
 
+from headstart.cli.console import program
 from tests.corpora import write_corpus
+from tests.forked import start
 from tests.labelled import dataset, write_csv
 from tests.study.fake_study import Recipe, fake_study
 
@@ -102,12 +106,29 @@ def test_labels_estimates_for_every_arm(headstart, headstart_json, tmp_path):
     assert "pretrained" in shown
 
 
+def test_a_terminated_study_is_saved_and_says_how_to_resume(data, tmp_path):
+    words = ["compare", data / "data.csv", "--arms", "tfidf", "--seeds", 20, "--jobs", 1]
+    process = start([*words, "--threads", 1, "--out", tmp_path / "study"])
+    process.wait_for_lines(tmp_path / "study" / "progress.jsonl", 5)
+    os.kill(process.pid, signal.SIGTERM)
+    assert process.wait() == 130, process.messages
+    assert "finished trainings are saved. Resume: headstart compare" in process.messages
+
+
+def test_the_next_command_starts_the_program_that_was_typed(monkeypatch):
+    monkeypatch.setattr("shutil.which", lambda name: None)  # it is not on the PATH
+    monkeypatch.setattr("sys.argv", [".venv/bin/headstart"])
+    assert program() == ".venv/bin/headstart"
+    monkeypatch.setattr("sys.argv", ["headstart/__main__.py"])
+    assert program() == "python -m headstart"
+
+
 def test_labels_without_an_estimate_are_one_line(headstart, tmp_path):
     """The reason is printed once, not once per arm."""
     fake_study(tmp_path, Recipe(test_rows=50, budgets=(100, 400)))
     (shown,) = headstart("labels", tmp_path, "--target", 0.75).stdout.splitlines()
     assert "at least 3 label budgets" in shown
-    assert "--target" in headstart("labels", tmp_path, "--target", 85).stderr
+    assert "write 0.85 for 85 %" in headstart("labels", tmp_path, "--target", 85).stderr
     result = headstart("report", tmp_path / "nothing")
     assert result.returncode == 2
     assert "study.json is missing or damaged" in result.stderr

@@ -52,6 +52,8 @@ def test_a_bad_file_is_one_message_with_its_place(write, name, content, message,
     with pytest.raises(HeadstartError, match=message) as error:
         read_dataset(path)
     assert error.value.where in (f"{path}{place}", path.name)
+    if message == "is empty":
+        assert "text" in error.value.fix
 
 
 @pytest.mark.parametrize(
@@ -96,6 +98,7 @@ def test_a_missing_file_or_a_folder_without_text_is_an_error(tmp_path):
     with pytest.raises(HeadstartError, match="no file or folder") as error:
         read_corpus(tmp_path / "nothing.csv")
     assert "rotten-tomatoes, imdb" in error.value.fix
+    assert "--corpus" in error.value.where
     with pytest.raises(HeadstartError, match="no readable file"):
         read_corpus(tmp_path)
 

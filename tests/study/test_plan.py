@@ -66,6 +66,7 @@ def test_what_does_not_fit_is_an_error_with_minutes_that_do():
         fitted(0.1)
     assert error.value.code == "does-not-fit"
     minutes = float(re.search(r"--minutes (\d+)", error.value.fix)[1])
+    assert f"about {minutes:.0f} min" in error.value.what
     assert fitted(minutes).seconds <= 60 * minutes
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from headstart.errors import HeadstartError
+from headstart.run import Run
 from headstart.study.results import make_results, read_results, run_predictions, write_results
 from tests.study.fake_study import ABOUT, Recipe, facts_of, fake_study
 
@@ -52,6 +53,18 @@ def test_a_study_that_lacks_a_name_is_damaged(tmp_path):
     (tmp_path / "study.json").write_text(json.dumps(about))
     with pytest.raises(HeadstartError, match=r"study\.json is missing or damaged"):
         read_results(tmp_path)
+
+
+def test_an_unfinished_study_is_resumed_and_not_called_damaged(tmp_path):
+    """The same holds for its `best/`, which does not exist yet."""
+    (tmp_path / "plan.json").write_text('{"seeds": [0], "budgets": [20]}')
+    for read in (read_results, lambda folder: Run.open(folder / "best")):
+        with pytest.raises(HeadstartError, match="not finished") as caught:
+            read(tmp_path)
+        assert "headstart compare" in caught.value.fix
+    (tmp_path / "plan.json").write_text('{"steps": 5}')  # of a run
+    with pytest.raises(HeadstartError, match="no such run"):
+        Run.open(tmp_path / "best")
 
 
 def test_a_damaged_table_is_named(tmp_path):

@@ -10,7 +10,10 @@ Exit codes: 2 is a problem that the user can solve, 1 a bug in Headstart, 130 a 
 import json
 import os
 import re
+import shlex
+import shutil
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -151,6 +154,13 @@ def facts_table(facts: Mapping[str, Mapping[str, Any]], corner: str = "") -> Tab
     return record_table(rows, {corner: "", **dict.fromkeys(facts, ",")})
 
 
+def program() -> str:
+    """Return what the user types to run Headstart: `headstart`, where it is on the PATH."""
+    is_module = sys.argv[0].endswith("__main__.py")
+    typed = "python -m headstart" if is_module else shlex.quote(sys.argv[0])
+    return "headstart" if shutil.which("headstart") else typed
+
+
 def duration(seconds: float) -> str:
     """Write a time as hours, minutes and seconds: 0:03:05."""
     return str(timedelta(seconds=round(seconds)))
@@ -172,9 +182,10 @@ def interval(metric: dict[str, float]) -> str:
 
 
 class Display:
-    """Shows a progress bar for one stage after another, where standard error is a terminal.
+    """Shows a progress bar for one stage after another.
 
     What is printed meanwhile appears above the bar. Leaving the `with` block ends the last stage.
+    Where standard error is not a terminal, a line per stage is printed, and one per minute.
 
     >>> with Display() as display:
     ...     show = display.stage("reading")
@@ -184,14 +195,21 @@ class Display:
     def __init__(self) -> None:
         from rich import progress
 
+        class TimeLeft(progress.ProgressColumn):
+            """The time left, where it is known."""
+
+            def render(self, task: progress.Task) -> Text:
+                seconds = task.fields["seconds"] or task.time_remaining
+                return Text("" if seconds is None else f"{duration(seconds)} left")
+
         self.name = ""  # of the stage
         self._bar = progress.Progress(
             progress.SpinnerColumn(),
             progress.TextColumn("{task.description}", markup=False),
             progress.BarColumn(bar_width=16),
             progress.TaskProgressColumn(),
-            progress.TimeRemainingColumn(),
-            progress.TextColumn("left{task.fields[more]}", markup=False),
+            TimeLeft(),
+            progress.TextColumn("{task.fields[more]}", markup=False),
             console=messages(),
             speed_estimate_period=600,  # seconds: a training of a study takes minutes
             transient=True,
@@ -208,17 +226,29 @@ class Display:
         """Begin a stage; the previous one ends.
 
         `done` is what an earlier session has done, which says nothing about the speed. Returns a
-        function of the amount done, of the total or `None`, and of more to show.
+        function of the amount done, of the total or `None`, of more to show, and of the seconds
+        left, by default estimated.
         """
         self.end_stage()
-        self.name = name
-        task = self._bar.add_task(name, total=None, completed=done, more="")
+        self.name, self._printed = name, float("-inf")
+        task = self._bar.add_task(name, total=None, completed=done, more="", seconds=None)
         self._bar.start()
 
-        def show(done: int, total: int | None, more: str = "") -> None:
+        def show(
+            done: int, total: int | None, more: str = "", seconds: float | None = None
+        ) -> None:
             if task in self._bar.task_ids:  # the stage goes on
-                self._bar.update(task, completed=done, total=total, more=more)
+                self._bar.update(task, completed=done, total=total, more=more, seconds=seconds)
+                if self._bar.disable and time.monotonic() - self._printed >= 60:
+                    self._printed = time.monotonic()
+                    message(
+                        "{name} {share}{more}",
+                        name=name,
+                        share=f"{done / total:.0%}" if total else "…",
+                        more=more,
+                    )
 
+        show(done, None)
         return show
 
     def end_stage(self) -> None:
@@ -256,8 +286,9 @@ def _report(error: BaseException) -> int:
     found = explain(error)
     if hasattr(error, "format_message"):  # of the library that parses the arguments
         command = getattr(getattr(error, "ctx", None), "command_path", "headstart")
-        fix = f"{command} --help lists the options"
-        found = HeadstartError(error.format_message(), fix=fix, code="usage")
+        found = HeadstartError(
+            error.format_message(), fix=f"{command} --help lists the options", code="usage"
+        )
     bug = found is None
     if found is None:
         found = HeadstartError(

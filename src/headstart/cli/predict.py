@@ -250,7 +250,7 @@ def print_evaluation(task: Any, found: dict[str, Any]) -> None:
     if found["unfinished"]:
         notes.append(
             "the training has not ended; these are its best weights so far "
-            f"(headstart finetune --resume --out {found['run']})"
+            f"({console.program()} finetune --resume --out {found['run']})"
         )
     if found["seen_rows"]:
         notes.append(

@@ -2,6 +2,7 @@
 
 import math
 import shlex
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,6 +14,7 @@ from headstart.cli import console
 from headstart.cli.options import Debug, DryRun, Json, from_config, option, with_task
 from headstart.cli.training import TrainDisplay
 from headstart.config import StudyConfig, pin_base
+from headstart.errors import HeadstartError
 from headstart.evaluation import metric_name
 from headstart.study.progress import StudyCallback
 
@@ -52,8 +54,8 @@ def compare(
     from headstart.study.study import finish_study, plan_study
     from headstart.training.trainer import Interrupted
 
-    command = shlex.join(["headstart", *sys.argv[1:]])
     progress = ProgressFile(out)
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
     with StudyDisplay() as display:
         callback = StudyCallbacks([display, progress])
         try:
@@ -64,10 +66,16 @@ def compare(
                     more = {"trainings": len(study.trainings), "warnings": study.data.notes}
                     console.print_json({**vars(study.plan), "arms": config.arms, **more})
                 return
-            finish_study(study, callback, command=command)
+            finish_study(study, callback, command=shlex.join(["headstart", *sys.argv[1:]]))
         except (Interrupted, KeyboardInterrupt):
-            console.message("stopped; finished jobs are saved. Resume: {command}", command=command)
+            console.message(
+                "stopped; finished trainings are saved. Resume: {program} {arguments}",
+                program=console.program(),
+                arguments=shlex.join(sys.argv[1:]),
+            )
             raise typer.Exit(130) from None
+        finally:
+            signal.signal(signal.SIGTERM, before)
         callback.stage("computing intervals and writing the report")
         written = build_report(out)
         progress.write("finished")
@@ -94,7 +102,7 @@ def _print_report(written: Any, more: dict[str, Any], *, json: bool) -> None:
             "[bold]{advice}[/]\n{verdict}\nnext: {command}\nreport: {path}",
             advice="\n".join(advice.sentences),
             verdict="\n".join(verdict.sentences),
-            command=advice.command,
+            command=advice.command.replace("headstart predict", f"{console.program()} predict", 1),
             path=written.path,
         )
 
@@ -106,8 +114,6 @@ def labels(
         option(
             help="The accuracy to reach, from 0 to 1. Default: 0.85.",
             panel="Study",
-            min=0.001,
-            max=0.999,
         ),
     ] = 0.85,
     json: Json = False,
@@ -120,6 +126,10 @@ def labels(
     A power law is fitted to the study's label budgets, with an interval over seeds and test rows.
     If the number cannot be estimated, the reason is printed.
     """
+    if not 0.001 <= target <= 0.999:
+        raise HeadstartError(
+            f"--target is {target:g}; it must be from 0.001 to 0.999", fix="write 0.85 for 85 %"
+        )
     from headstart.study.analysis import Analysis
     from headstart.study.report.build import labels_cell
     from headstart.study.results import read_results
@@ -132,8 +142,16 @@ def labels(
         reason = one if isinstance(one, str) else ""
         ends = [math.inf] * 3 if isinstance(one, str) else [one.value, one.low, one.high]
         labels, low, high = (round(end) if math.isfinite(end) else None for end in ends)
-        numbers = {"labels": labels, "low": low, "high": high}
-        arms.append({"arm": arm, "objective": objective, **numbers, "reason": reason})
+        arms.append(
+            {
+                "arm": arm,
+                "objective": objective,
+                "labels": labels,
+                "low": low,
+                "high": high,
+                "reason": reason,
+            }
+        )
     budgets, metric = found.about["budgets"], metric_name(found.about["metric"])
     goal = f"{100 * target:g} % {metric}"
     if json:
@@ -190,11 +208,17 @@ class StudyDisplay(TrainDisplay, StudyCallback):
         done = [one for one in study.trainings if one in study.results]
         if self.name != "trainings":
             self._trainings = self.stage("trainings", len(done))
-        several = len(study.config.objectives) > 1 and job.objective
-        arm = arm_label(job.arm) + (f" · {job.objective}" if several else "")
-        what = f"{arm}, {job.labels:,} labels"
-        total = len(study.trainings)
-        self._trainings(len(done), total, f", {len(done)} of {total} trainings, {what}")
+        objective = job.objective if len(study.config.objectives) > 1 else ""
+        what = (
+            " · ".join(filter(None, [arm_label(job.arm), objective])) + f", {job.labels:,} labels"
+        )
+        left = study.seconds_left()  # None before the first network is trained
+        self._trainings(
+            len(done),
+            len(study.trainings),
+            f", {len(done)} of {len(study.trainings)} trainings, {what}",
+            study.plan.seconds if left is None else left,
+        )
         same = [one for one in done if _cell(one) == _cell(job)]
         if event == "done" and job in same and len(same) == len(study.plan.places):
             scores = [study.results[one].value("validation", metric) for one in same]

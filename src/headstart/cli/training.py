@@ -35,7 +35,7 @@ FORMATS = {  # other metrics are shares
 NOT_METRICS = ("step", "train_loss", "loss", "validation_loss", "seconds", "total_seconds")
 PRETRAINED = (
     "[bold]{out}[/]: {tokens:,} tokens at {tokens_per_second:,.0f} per second; {found}\n"
-    "next: headstart finetune LABELLED-FILE --base {out}"
+    "next: {program} finetune LABELLED-FILE --base {out}"
 )
 PERPLEXITY = "held-out perplexity {perplexity:,.1f} (a unigram model has {unigram:,.1f})"
 DOCUMENTS = "a held-out span finds its document among others in {document_accuracy:.1%} of cases"
@@ -80,7 +80,13 @@ def pretrain(
         held_out, unigram = run.summary["held_out"], run.summary.get("unigram_perplexity")
         found = [] if unigram is None else [PERPLEXITY.format(unigram=unigram, **held_out)]
         found += [DOCUMENTS.format(**held_out)] if "document_accuracy" in held_out else []
-        console.write(PRETRAINED, out=out, found="; ".join(found), **run.summary)
+        console.write(
+            PRETRAINED,
+            out=out,
+            program=console.program(),
+            found="; ".join(found),
+            **run.summary,
+        )
         if unigram is not None and held_out["perplexity"] >= unigram:
             console.note(
                 "this base does not predict better than the unigram model: it has learned nothing "
@@ -108,7 +114,7 @@ def finetune(
     if config.base is None and not resume:
         console.note(
             "no --base: the network starts from scratch. To pretrain one first: "
-            "headstart pretrain my-text.txt --out runs/base"
+            f"{console.program()} pretrain my-text.txt --out runs/base"
         )
     from headstart.training.finetune import finetune as train
 
@@ -131,7 +137,11 @@ def finetune(
     )
     if compared:
         console.show(baseline_table(compared, metrics), "")
-    console.write("next, once, at the end: headstart evaluate {out} (on the test part)", out=out)
+    console.write(
+        "next, once, at the end: {program} evaluate {out} (on the test part)",
+        program=console.program(),
+        out=out,
+    )
 
 
 def make_config(
@@ -163,8 +173,9 @@ def resumable(command: str, out: Path) -> Iterator[None]:
         if Processes().first:
             console.message(
                 "stopped and saved at step {step:,}; resume with: "
-                "headstart {command} --resume --out {out}",
+                "{program} {command} --resume --out {out}",
                 step=stopped.step,
+                program=console.program(),
                 command=command,
                 out=out,
             )

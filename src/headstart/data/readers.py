@@ -193,7 +193,11 @@ class CsvReader:
         self.lines = lines
         csv.field_size_limit(LONGEST_DOCUMENT)
         if not lines.start.strip():
-            raise HeadstartError("the file is empty", where=lines.source.name)
+            raise HeadstartError(
+                "the file is empty",
+                where=lines.source.name,
+                fix="the first line names the columns, as in text,label; then one row per line",
+            )
         choices = "\t" if lines.source.kind == "tsv" else DELIMITERS
         samples = {delimiter: self._sample(delimiter) for delimiter in choices}
         self.delimiter = max(samples, key=lambda delimiter: _fit(samples[delimiter]))

@@ -105,8 +105,11 @@ def check_kind(path: Path) -> str:
     return kind
 
 
-def find_source(given: Given, kind: str | None = None) -> Source:
-    """Say what one file, name or folder of class folders is; by default its name decides."""
+def find_source(given: Given, kind: str | None = None, *, role: str | None = None) -> Source:
+    """Say what one file, name or folder of class folders is; by default its name decides.
+
+    `role` is what the user gave it as, for messages.
+    """
     name, path = str(given), Path(given).expanduser()
     if kind is None and name in EMBEDDED_NAMES:
         return Source(name, "embedded")
@@ -115,6 +118,7 @@ def find_source(given: Given, kind: str | None = None) -> Source:
     if not path.exists():
         raise HeadstartError(
             f"there is no file or folder '{name}'",
+            where=role,
             fix="check the spelling and the folder you are in; "
             f"built-in names are {', '.join(EMBEDDED_NAMES)}; "
             "a dataset on the Hugging Face Hub is written hub:owner/name",
@@ -134,7 +138,7 @@ def find_sources(given: Given) -> tuple[list[Source], list[str]]:
     """Return the sources of unlabelled text that `given` stands for, and the unread files."""
     folder = Path(given).expanduser()
     if str(given) in EMBEDDED_NAMES or not folder.is_dir():
-        return [find_source(given)], []
+        return [find_source(given, role="the corpus (of compare and inspect: --corpus)")], []
     files = [
         file
         for file in sorted(folder.rglob("*"))

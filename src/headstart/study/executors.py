@@ -106,7 +106,8 @@ class LocalExecutor(Executor):
 def _start_worker(reports: Any, folder: Path) -> None:
     global _reports
     _reports, tempfile.tempdir = reports, str(folder)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the driver's
+    for number in (signal.SIGINT, signal.SIGTERM):  # which a group receives: they are the driver's
+        signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

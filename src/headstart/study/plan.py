@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from headstart.arms import Arm, find_arm
+from headstart.arms import CLASS_TASKS, Arm, find_arm
 from headstart.config import FinetuneConfig, Precision, PretrainConfig, StudyConfig
 from headstart.data.splits import take_budget
 from headstart.errors import HeadstartError
@@ -305,11 +305,16 @@ def fit_plan(config: StudyConfig, plan: Plan, estimate: Callable[[Plan], float])
         fitted = replace(smaller, seconds=estimate(smaller))
         if fitted.seconds <= 60 * (config.minutes or math.inf):
             return replace(fitted, cuts=_cuts(plan, fitted))
+    # With a margin, because the next start measures other times.
+    least, whole = (math.ceil(1.1 * one / 60) for one in (fitted.seconds, estimate(plan)))
+    folds = "--folds 1 (a test part), " if plan.folds > 1 and not config.folds else ""
     raise HeadstartError(
         f"this study does not fit into {config.minutes:g} min: even with "
-        f"{len(fitted.seeds)} seeds, {fitted.budgets[0]:,} labels and little pretraining it takes "
-        f"about {fitted.seconds / 60:.0f} min (in full {estimate(plan) / 60:.0f} min)",
-        fix=f"give --minutes {math.ceil(1.1 * fitted.seconds / 60)} or more, or fewer --arms",
+        f"{len(fitted.seeds)} seeds, {fitted.budgets[0]:,} labels and little pretraining it needs "
+        f"about {least} min (in full {whole} min)",
+        fix=f"give --minutes {least} or more, "
+        f"{folds}or fewer arms"
+        + ("; the quickest are --arms tfidf,cooc-lr" if config.task in CLASS_TASKS else ""),
         code="does-not-fit",
     )
 

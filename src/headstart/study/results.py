@@ -23,7 +23,7 @@ import pyarrow.parquet as parquet
 
 from headstart.arms import CLASS_TASKS
 from headstart.errors import HeadstartError
-from headstart.files import read_object, replacing, write_text
+from headstart.files import check_finished, read_object, replacing, write_text
 
 RUN = ("arm", "objective", "labels", "seed")
 # The objective is "" for an arm that depends on none; labels are the labelled rows used.
@@ -177,7 +177,8 @@ def write_results(folder: Path, results: Results) -> None:
 
 
 def read_results(folder: Path) -> Results:
-    """Read a study; a missing or damaged file is an error that names it."""
+    """Read a study; an unfinished one and a missing or damaged file are errors that say so."""
+    check_finished(folder)
     about = read_object(
         folder / "study.json",
         needs=ABOUT,
@@ -194,5 +195,5 @@ def _read_table(folder: Path, name: str) -> pa.Table:
         raise HeadstartError(
             f"this results table cannot be read: {error}",
             where=path,
-            fix="run `headstart compare` again with the same options; finished jobs are reused",
+            fix="run `headstart compare` again with the same options: it resumes",
         ) from error
