@@ -345,8 +345,8 @@ class DatasetSettings(Config):
     encoding: str = setting("utf-8", "The encoding of text files.", panel="Data", advanced=True)
     drop_overlap: bool = setting(
         False,
-        "Drop training texts that overlap with the given validation and test files; where Headstart "
-        "splits the dataset, they are always dropped.",
+        "Drop training texts that overlap with the given validation and test files; where "
+        "Headstart splits the dataset, they are always dropped.",
         panel="Data",
     )
     split_seed: int = setting(
@@ -690,7 +690,8 @@ class StudyConfig(DatasetSettings, NetworkSettings):
     )
     minutes: float | None = setting(
         None,
-        "Time limit; tuning, seeds, pretraining and label budgets are reduced until the study fits.",
+        "Time limit; tuning, seeds, pretraining and label budgets are reduced until the study "
+        "fits.",
         panel="Study", above=0, maximum=525_600,
     )  # fmt: skip
     tokens: int | None = setting(
