@@ -100,6 +100,7 @@ def test_one_seed_gives_an_interval_over_rows_and_none_of_a_difference():
     one = np.arange(200)[None] < 180
     assert mean_interval(one).low == pytest.approx(mean_interval(np.repeat(one, 3, 0)).low)
     assert not mean_interval(np.array([[0.8]])).bounded
+    assert mean_interval(np.array([[0.0], [1e-90]])).bounded  # a variance whose square is 0
     assert not paired_difference(np.ones((1, 9)), np.zeros((1, 9))).bounded
 
 

@@ -179,8 +179,9 @@ class _Parts:
         variance = by_seeds + self.by_rows
         if variance == 0:
             return 0.0, freedom
-        spread = by_seeds**2 / freedom + self.by_rows**2 / max(1, self.rows - 1)
-        return math.sqrt(prior.widening * variance), variance**2 / spread
+        share = by_seeds / variance
+        spread = share**2 / freedom + (1 - share) ** 2 / max(1, self.rows - 1)
+        return math.sqrt(prior.widening * variance), 1 / spread
 
 
 def mean_interval(scores: Array, variance: SeedVariance = OWN_SEEDS) -> Interval:
