@@ -103,14 +103,21 @@ def open_inputs(task: Task[Any], source: str | Path, options: ReadOptions) -> Ro
 
 
 def write_predictions(
-    path: Path, suffix: str, task: Task[Any], chunks: Iterator[list[Predicted]]
+    path: Path,
+    suffix: str,
+    task: Task[Any],
+    chunks: Iterator[list[Predicted]],
+    more: Sequence[str] = (),
 ) -> None:
-    """Write chunks of rows with their predictions, in order, as .jsonl, .csv or .conll."""
+    """Write chunks of rows with their predictions, in order, as .jsonl, .csv or .conll.
+
+    `more` are fields of the predictions that are not the task's.
+    """
     with path.open("w", encoding="utf-8", newline="") as file:
         if suffix == ".conll":
             file.writelines(map(_conll_block, chain.from_iterable(chunks)))
             return
-        names, records = _records(task, suffix, chunks)
+        names, records = _records(task, suffix, chunks, more)
         if suffix == ".jsonl":
             file.writelines(_json(record) + "\n" for record in records)
             return
@@ -134,13 +141,13 @@ def _conll_block(predicted: Predicted) -> str:
 
 
 def _records(
-    task: Task[Any], suffix: str, chunks: Iterator[list[Predicted]]
+    task: Task[Any], suffix: str, chunks: Iterator[list[Predicted]], more: Sequence[str]
 ) -> tuple[list[str], Iterator[dict[str, Any]]]:
     """Return the names of columns, and a record per row: number, input, prediction, `error`."""
     first = next(chunks)
     inputs = list(dict.fromkeys(name for row, _ in first for name in row.columns))
     names: dict[str, str] = {}  # of the fields that are added, in the file
-    for field in ("row", *_fields(task, suffix, None), "error"):
+    for field in ("row", *_fields(task, suffix, None, more), "error"):
         names[field] = field
         while names[field] in inputs:
             names[field] = f"predicted_{names[field]}"
@@ -155,7 +162,7 @@ def _records(
             )
         # Without what no UTF-8 file can hold.
         columns = {name: storable(value) for name, value in row.columns.items()}
-        fields = {**_fields(task, suffix, prediction), "error": problem_of(row)}
+        fields = {**_fields(task, suffix, prediction, more), "error": problem_of(row)}
         added = {names[field]: value for field, value in fields.items()}
         return {names["row"]: row.number, **columns, **added}
 
@@ -168,16 +175,19 @@ def problem_of(row: Row) -> str | None:
     return None if row.problem is None else row.problem.what
 
 
-def _fields(task: Task[Any], suffix: str, prediction: Prediction | None) -> dict[str, Any]:
+def _fields(
+    task: Task[Any], suffix: str, prediction: Prediction | None, more: Sequence[str]
+) -> dict[str, Any]:
     """List the fields of a prediction; in tables the label(s), and p(name) of each class."""
     if suffix == ".jsonl":
-        return prediction or dict.fromkeys(task.prediction_fields)
+        return prediction or dict.fromkeys([*task.prediction_fields, *more])
     name = task.prediction_fields[0]
     found = prediction or {name: None, "probabilities": dict.fromkeys(task.labels)}
     label = found[name]
     if isinstance(label, list):
         label = LABELS_MARK.join(label)
-    return {name: label, **{f"p({one})": p for one, p in found["probabilities"].items()}}
+    probabilities = {f"p({one})": p for one, p in found["probabilities"].items()}
+    return {name: label, **probabilities, **{one: found.get(one) for one in more}}
 
 
 def _cell(value: Any) -> Any:

@@ -54,6 +54,7 @@ from headstart.progress import ProgressCallback
 from headstart.tasks import find_task
 from headstart.tasks.classification import Classification
 from headstart.tasks.task import Examples, Long, Output, Prediction, Task, TextEncoding, run_network
+from headstart.unlike import FIELD, TrainingTokens
 
 TASK = "task.json"
 SUMMARY = "summary.json"
@@ -102,6 +103,7 @@ class Run(ABC):
     temperature: float = 1.0  # scores are divided by it before they become probabilities
     summary: dict[str, Any] = field(default_factory=dict)  # the content of `summary.json`
     splits: Any = None  # the rows that `finetune` has read; `None` for a run that was opened
+    training_tokens: TrainingTokens | None = None  # of networks that predict classes of one text
     kind: ClassVar[str]  # `network`, `onnx`, or the kind of a classifier
 
     @classmethod
@@ -169,14 +171,19 @@ class Run(ABC):
 
         By the task, a prediction has `label`, `probability` and `probabilities`; `labels` and
         `probabilities`; `words`, `tags`, `probabilities` and `entities`; or `answer`,
-        `probability`, `start` and `end`.
+        `probability`, `start` and `end`. Where `training_tokens` is not `None`, it also has
+        `unlike_training`: whether the text is unlike the training rows.
         """
         task = self.require_task()
         check_inputs(task, texts)
         if not len(texts):
             return []
         rows = task.unlabelled(texts)
-        return task.predictions(self.scores(rows, progress), rows, self.temperature)
+        found = task.predictions(self.scores(rows, progress), rows, self.temperature)
+        if self.training_tokens is not None:
+            unlike = self.training_tokens.unlike(texts)
+            found = [one | {FIELD: flag} for one, flag in zip(found, unlike, strict=True)]
+        return found
 
     def predict_proba(
         self, texts: Sequence[Input], progress: ProgressCallback | None = None
@@ -206,13 +213,18 @@ class Run(ABC):
         check_output(task, source, output)
         rows = open_inputs(task, source, options or ReadOptions())
         summary: dict[str, Any] = {"rows": 0, "bad_rows": 0, "bad": []}
+        more = () if self.training_tokens is None else (FIELD,)
+        summary |= dict.fromkeys(more, 0)
 
         def predicted() -> Iterator[list[Predicted]]:
             for chunk in batched(
                 rows, lambda row: len(as_text(row.text)), most=4_000_000, count=1_024
             ):
                 given = [row.words or row.text for row in chunk if not row.problem]
-                found = iter(self.predict(given))
+                predictions = self.predict(given)
+                for name in more:
+                    summary[name] += sum(one[name] for one in predictions)
+                found = iter(predictions)
                 yield [(row, None if row.problem else next(found)) for row in chunk]
                 bad = [row for row in chunk if row.problem]
                 summary["rows"] += len(chunk)
@@ -225,7 +237,7 @@ class Run(ABC):
                 raise HeadstartError("the file holds no rows", where=source)
 
         with replacing(output) as temporary:
-            write_predictions(temporary, output.suffix, task, predicted())
+            write_predictions(temporary, output.suffix, task, predicted(), more)
         return {**summary, "output": str(output)}
 
     def evaluate(self, rows: Any, progress: ProgressCallback | None = None) -> dict[str, Any]:
@@ -305,6 +317,8 @@ class NetworkRun(Run):
         self.tokenizer.save(folder)
         if self.task is not None:
             write_task(self.task, self.encoding, folder, self.temperature)
+        if self.training_tokens is not None:
+            self.training_tokens.save(folder)
         save_model(self.model, folder)
 
 
@@ -398,7 +412,8 @@ def _open_network(folder: Path) -> NetworkRun:
             where=folder / TASK,
             fix=COPY_AGAIN,
         )
-    return replace(run, task=task, **content)
+    counted = TrainingTokens.open(folder, tokenizer)
+    return replace(run, task=task, training_tokens=counted, **content)
 
 
 def _open_classifier(folder: Path) -> ClassifierRun:

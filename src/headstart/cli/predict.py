@@ -22,6 +22,11 @@ CALIBRATED = (
     "{log_loss_before:.3f}, calibration error {calibration_error_before:.1%}"
 )
 MOST_CLASSES = 12  # in tables for people
+MOST_NOTES = 5  # about single texts
+UNLIKE = (
+    "unlike the texts that the run was trained on (most of the words are rare or absent there): do "
+    "not rely on the label, whatever its probability"
+)
 PERPLEXITY = (
     "perplexity [bold]{perplexity:,.1f}[/] per token, {bits_per_byte:.3f} bits per byte, "
     "over {tokens:,} tokens of {documents:,} documents"
@@ -139,6 +144,11 @@ def _predict_file(
         reasons = "; ".join(f"row {row['row']:,}: {row['error']}" for row in summary["bad"][:5])
         reasons += "; …" if summary["bad_rows"] > 5 else ""
         console.note(f"{summary['bad_rows']:,} rows could not be predicted ({reasons})")
+    if summary.get("unlike_training"):
+        console.note(
+            f"{summary['unlike_training']:,} of {summary['rows']:,} texts are {UNLIKE}; the column "
+            "unlike_training names them"
+        )
     console.write(
         "[bold]{output}[/]: {rows:,} rows, in the order of {source}",
         output=output,
@@ -160,6 +170,12 @@ def print_classes(found: list[dict[str, Any]], columns: list[str]) -> None:
             strongest = "  ".join(f"{word['text']} {word['effect']:+.2f}" for word in effects[:8])
             rows.append({"text": Text(strongest, style="dim")})
     console.show(console.record_table(rows, {"label": "", "probability": "", "text": ""}))
+    unlike = [one for one in found if one.get("unlike_training")]
+    for one in unlike[:MOST_NOTES]:
+        text = console.shortened(" | ".join(one[column] for column in columns))
+        console.note(f"'{text}' is {UNLIKE}")
+    if len(unlike) > MOST_NOTES:
+        console.note(f"so are {len(unlike) - MOST_NOTES:,} other texts (--json names them)")
     if "explanation" in found[0]:
         console.write(
             "[dim]Each number is how much the log-odds of the label fall without this word.[/]"

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from headstart.run import NetworkRun, Run
 from headstart.tasks.tagging import Tagging, find_words_in
+from headstart.unlike import FIELD
 
 # The parts of an input with two texts, as Hugging Face's pipelines call them.
 FIELDS = {"pairs": ("text", "text_pair"), "spans": ("question", "context")}
@@ -53,7 +54,10 @@ def reply(
     top_k: int | None = None,
     every_word: bool = False,
 ) -> Any:
-    """Convert a prediction to the form of Hugging Face's pipelines: labels, words or entities."""
+    """Convert a prediction to the form of Hugging Face's pipelines: labels, words or entities.
+
+    The most probable label also has `unlike_training`, if the prediction has.
+    """
     if isinstance(run.task, Tagging):
         if every_word or not run.task.entities:
             tags, words = prediction["tags"], prediction["words"]
@@ -87,7 +91,9 @@ def reply(
             "end": prediction["end"] or 0,
         }
     ranked = sorted(prediction["probabilities"].items(), key=lambda pair: -pair[1])
-    return [{"label": label, "score": score} for label, score in ranked[:top_k]]
+    found = [{"label": label, "score": score} for label, score in ranked[:top_k]]
+    found[0] |= {FIELD: prediction[FIELD]} if FIELD in prediction else {}
+    return found
 
 
 def use_onednn(model: nn.Module) -> None:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from headstart.config import FinetuneConfig, is_run, read_settings
 from headstart.data.batches import LengthBatches
 from headstart.data.dataset import Splits
-from headstart.data.tokenizers import hash_of
+from headstart.data.tokenizers import Tokenizer, hash_of
 from headstart.files import locked
 from headstart.machine import autocast
 from headstart.model.checkpoint import save_model
@@ -41,6 +41,7 @@ from headstart.training.run_files import (
     write_start,
 )
 from headstart.training.trainer import MicroBatch, Trainer, TrainState
+from headstart.unlike import TrainingTokens
 
 # Products in bf16 are prepared for each length (oneDNN caches the last thousand): a few lengths
 # that come again save more time than their padding costs.
@@ -105,7 +106,13 @@ def finetune(
         weights = task.class_weights(splits.train, train) if config.class_weight else train.weights
         batches = EpochBatches(config, task, train, weights, encoding)
         run = NetworkRun(
-            folder, start.model, start.tokenizer, encoding.length, encoding.long, task=task
+            folder,
+            start.model,
+            start.tokenizer,
+            encoding.length,
+            encoding.long,
+            task=task,
+            training_tokens=count_tokens(task, start.tokenizer, splits),
         )
         validation = task.encode(splits.validation, encoding)
         held_out = Validation(config, run, splits.validation, validation)
@@ -134,6 +141,8 @@ def finetune(
             start.tokenizer.save(folder)
             write_task(task, encoding, folder)
             write_rows(splits, folder)
+            if run.training_tokens is not None:
+                run.training_tokens.save(folder)
             write_start(folder, config, identity, plan)
         step = trainer.checkpoints.last_step() if resume and trainer.checkpoints else 0
         callback.on_start(run, step)
@@ -154,6 +163,15 @@ def finetune(
         write_summary(summary, folder)
         shutil.rmtree(folder / "checkpoints", ignore_errors=True)
         return replace(best, summary=summary)
+
+
+def count_tokens(
+    task: Task[Any], tokenizer: Tokenizer, splits: Splits[Any]
+) -> TrainingTokens | None:
+    """Count the tokens of the training rows; `None` for tasks other than classes of one text."""
+    if not task.whole_texts or len(task.input_names) > 1:
+        return None
+    return TrainingTokens.count(tokenizer, splits.train.texts, splits.validation.texts)
 
 
 class EpochBatches:
