@@ -79,14 +79,9 @@ def test_a_damaged_file_is_one_error_with_a_fix(copy, content):
     assert raised.value.fix
 
 
-def test_it_is_the_same_after_a_resume_and_for_a_run_in_memory(tmp_path):
+def test_it_is_the_same_after_a_resume(tmp_path):
+    finetune(config(epochs=1), tmp_path / "a", splits=splits())
     with pytest.raises(Interrupted):
         finetune(config(epochs=1), tmp_path / "b", splits=splits(), callbacks=[StopAt(2)])
-    runs = [
-        finetune(config(epochs=1), tmp_path / "a", splits=splits()),
-        finetune(config(epochs=1), tmp_path / "b", splits=splits(), resume=True),
-        finetune(config(epochs=1), None, splits=splits()),
-    ]
-    for number, run in enumerate(runs):
-        run.training_tokens.save(tmp_path / f"{number}")
-    assert len({(tmp_path / f"{number}" / TOKENS).read_bytes() for number in range(3)}) == 1
+    finetune(config(epochs=1), tmp_path / "b", splits=splits(), resume=True)
+    assert (tmp_path / "a" / TOKENS).read_bytes() == (tmp_path / "b" / TOKENS).read_bytes()

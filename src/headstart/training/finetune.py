@@ -112,7 +112,7 @@ def finetune(
             encoding.length,
             encoding.long,
             task=task,
-            training_tokens=count_tokens(task, start.tokenizer, splits),
+            training_tokens=None if folder is None else count_tokens(task, start.tokenizer, splits),
         )
         validation = task.encode(splits.validation, encoding)
         held_out = Validation(config, run, splits.validation, validation)
