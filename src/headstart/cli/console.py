@@ -156,7 +156,7 @@ def facts_table(facts: Mapping[str, Mapping[str, Any]], corner: str = "") -> Tab
 
 def program() -> str:
     """Return what the user types to run Headstart: `headstart`, where it is on the PATH."""
-    is_module = sys.argv[0].endswith("__main__.py")
+    is_module = sys.argv[0].endswith(("__main__.py", "-c"))
     typed = "python -m headstart" if is_module else shlex.quote(sys.argv[0])
     return "headstart" if shutil.which("headstart") else typed
 
