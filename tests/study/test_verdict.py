@@ -145,6 +145,7 @@ def test_a_cheaper_arm_that_does_not_differ_is_named_and_the_selected_one_is_rec
     """The recommended arm is selected without the test part."""
     found = recommend(study(seed_noise=0.0, row_noise=0.05), Path("mine"))
     assert found.series == ("stack", "causal")
+    assert any("cannot be exported" in s for s in found.sentences)
     assert any("TF-IDF" in s and "41 times smaller" in s for s in found.sentences[1:])
 
 

@@ -210,6 +210,8 @@ def recommend(analysis: Analysis, folder: Path) -> Recommendation:
         f"Take {name}: expect {expected}; it costs {minutes_words(cost.minutes)} to train, "
         f"{size}{milliseconds_words(cost.milliseconds)} ms per text."
     ]
+    if not find_arm(taken[0]).is_network:
+        found.append("It is not a single network: it cannot be exported to ONNX or transformers.")
     if results.about["folds"] > 1:
         found.append(
             f"This was measured in {results.about['folds']} folds, each with {analysis.most:,} "
