@@ -29,13 +29,13 @@ from headstart.config import STUDY_LAYERS, STUDY_WIDTH, FinetuneConfig, Pretrain
 from headstart.data.dataset import Splits
 from headstart.data.splits import read_dataset, take_budget
 from headstart.estimators import HeadstartEmbedder
-from headstart.folds import make_folds
-from headstart.linear import POOLED_CS, FoldFeatures, fit_regression, pooled_scale, select_C
 from headstart.objectives import OBJECTIVES
 from headstart.run import read_summary
 from headstart.training.finetune import finetune
 from headstart.training.pretrain import pretrain
+from others import regression
 from recipes import parse
+from transfer import epochs_for
 
 CONSTANTS = ("SPAN", "VIEW_DROPOUT", "TEMPERATURE")
 HELD_OUT = 2_000  # rows at most that a fine-tuned network predicts
@@ -110,16 +110,8 @@ def frozen(given: Any, splits: Splits, base: Path) -> list[str]:
             drawn = take_budget(splits.train, str(budget), seed).texts
             rows = np.array([place[text] for text in drawn])
             rest = np.setdiff1d(np.arange(len(texts)), rows)
-            center = vectors[rows].mean(axis=0)
-            scale = pooled_scale(vectors[rows] - center)
-            train, held = ((vectors[part] - center) * scale for part in (rows, rest))
-            y = labels[rows]
-            folds = [
-                FoldFeatures(train[one.train], y[one.train], train[one.held], y[one.held])
-                for one in make_folds(y)
-            ]
-            model = fit_regression(train, y, select_C(folds, POOLED_CS)[0])
-            accuracies.append(float((model.predict(held) == labels[rest]).mean()))
+            found = regression(vectors[rows], labels[rows], vectors[rest], halves=True)
+            accuracies.append(float((found == labels[rest]).mean()))
         cells.append(cell(budget, accuracies))
     return cells
 
@@ -141,7 +133,7 @@ def finetuned(given: Any, splits: Splits, base: Path) -> list[str]:
                 seed=seed,
                 threads=given.threads,
                 selection_metric="last",
-                epochs=min(5, max(2, 500 // -(-budget // 16))),  # as in studies
+                epochs=epochs_for(budget),
             )
             run = finetune(config, None, splits=Splits(drawn, held, None))
             accuracies.append(run.require_task().metrics(run.validation_scores, held)["accuracy"])

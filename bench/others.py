@@ -176,11 +176,14 @@ def with_frozen_minilm(part: Any, path: str, job: Job, threads: int) -> Any:
     return regression(train, part.train.labels, test)
 
 
-def regression(train: Any, labels: Any, test: Any) -> Any:
-    """Predict with a logistic regression whose C is selected in folds of the training rows."""
+def regression(train: Any, labels: Any, test: Any, *, halves: bool = False) -> Any:
+    """Predict with a logistic regression whose C is selected in folds of the training rows.
+
+    `halves`: the vectors are a mean and a maximum, with one scale each.
+    """
     center = train.mean(axis=0)
     train, test, labels = train - center, test - center, np.asarray(labels)
-    scale = pooled_scale(train, halves=False)
+    scale = pooled_scale(train, halves=halves)
     train, test = train * scale, test * scale
     folds = [
         FoldFeatures(train[one.train], labels[one.train], train[one.held], labels[one.held])

@@ -1,5 +1,6 @@
 """From a corpus to data that can be trained on: tokenizer, token stores, task text."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -142,12 +143,10 @@ def find_tokenizer(config: PretrainConfig, corpus: Corpus, callback: Callback) -
     name = hash_of(corpus.fingerprint.encode(), f"bpe {vocab_size}".encode())[:32]
     path = cache_folder() / "tokenizers" / f"{name}.json"
     checksum = path.with_suffix(".sha256")
-    try:
+    with suppress(OSError, UnicodeDecodeError, HeadstartError):  # not trained yet, or damaged
         tokenizer = load_tokenizer(path)
         if checksum.read_text(encoding="utf-8").strip() == tokenizer.fingerprint:
             return tokenizer
-    except (OSError, UnicodeDecodeError, HeadstartError):
-        pass  # not trained yet, or damaged
     path.parent.mkdir(parents=True, exist_ok=True)
     texts = with_progress(corpus, callback.stage("training the tokenizer"))
     train_tokenizer(texts, vocab_size=vocab_size).save(path)

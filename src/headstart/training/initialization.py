@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
 from functools import lru_cache
@@ -117,11 +118,9 @@ def cooccurrence_vectors(
     settings = json.dumps([width, seed, VECTORS_FORMAT])
     name = hash_of(store.key.encode(), settings.encode())[:32]
     path = cache_folder() / "cooccurrences" / f"{name}.safetensors"
-    try:
+    with suppress(OSError, HeadstartError, KeyError):  # not computed yet, or damaged
         cached: dict[str, Any] = load_arrays(path, fix="delete the file")[0]
         return scale_columns(cached["vectors"], cached["values"], power=power)
-    except (OSError, HeadstartError, KeyError):
-        pass  # not computed yet, or damaged
     report = (callback or Callback()).stage("counting co-occurrences")
     bytes_per_token = data.held_out_bytes / data.held_out.store.tokens
     vectors, values = ppmi_svd(
